@@ -58,10 +58,12 @@ def script(page: str) -> str:
 
 
 DEMO = "--online-steps 600 --offline-steps 20 --evaluations 2 --episodes 2 --seeds 1"
-GAME = "--steps 600 --lanes 4 --warm-up 100 --evaluate-every 300 --episodes 2 --network mlp"
-SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network mlp"
-ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
-ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evaluation plays whole episodes
+GAME = "--steps 600 --lanes 4 --warm-up 100 --evaluate-every 300 --episodes 2 --network.torso mlp"
+SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network.torso mlp"
+ATARI = "--steps 400 --lanes 4 --warm-up 160 --network.torso mlp"
+ATARI_REM = (
+    "--steps 2 --columns 4 --network.torso mlp --environment none"  # an evaluation plays whole episodes
+)
 CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
 # Two real games by tiny networks, from the players to the table: two minutes on two cores.
 TWO_GAMES = (

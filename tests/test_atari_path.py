@@ -13,7 +13,7 @@ from optimist.data.verify import verify
 from optimist.studies.scores import reference
 from optimist.training.storage.run_folder import read_config, read_episodes
 
-SMALL = ["--network", "mlp"]  # the paper's network takes minutes here
+SMALL = ["--network.torso", "mlp"]  # the paper's network takes minutes here
 COLLECT = ["collect", "atari/Breakout", "--preset", "dqn-nature", "--lanes", "4", "--warm-up", "160"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from documented import COMMANDS, PAGES, PYTHON, ROOT, SHOWN, STUDY, Block, blocks, commands
-from optimist.cli.main import parser
+from optimist.cli.main import command_words, split
 from publishing import reference
 from reading import OWN_TESTS, READINGS, script
 
@@ -50,7 +50,7 @@ def test_every_command_is_known(tmp_path):
 def check_optimist(words: list[str], block: Block) -> None:
     if "--roms" in words:  # `main` takes it out, for all commands
         del words[words.index("--roms") : words.index("--roms") + 2]
-    parser().parse_args(words)
+    command_words(*split(words)).values()
 
 
 def check_python(words: list[str], block: Block) -> None:

@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from optimist.cli.main import parser
+from optimist.cli.main import command_words, split
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "kubernetes"
 VERSION = "1.34"
@@ -46,8 +46,9 @@ def test_the_command_of_the_job_is_one_of_ours():
     [container] = job["spec"]["template"]["spec"]["containers"]
     program, *words = [*container["command"], *container["args"]]
     assert program == "optimist"
-    options = parser().parse_args([word.replace("$(JOB_COMPLETION_INDEX)", "7") for word in words])
-    assert (options.index, options.out, str(options.scratch)) == (7, "s3://bucket/mine", "/scratch")
+    typed = [word.replace("$(JOB_COMPLETION_INDEX)", "7") for word in words]
+    values = command_words(*split(typed)).values()
+    assert values.items() >= {"index": 7, "out": "s3://bucket/mine", "scratch": Path("/scratch")}.items()
     rule = job["spec"]["podFailurePolicy"]["rules"][1]["onExitCodes"]
     assert rule["containerName"] == container["name"]
     assert job["spec"]["completionMode"] == "Indexed"  # or there is no index

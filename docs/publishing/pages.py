@@ -67,7 +67,7 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
         ("Agents", "reference/agents.md"),
         ("Parts to replace", "reference/parts.md"),
         ("Command line", "reference/command-line.md"),
-        ("Environments, formats, recipes", "reference/names.md"),
+        ("Environments, formats, engines, recipes", "reference/names.md"),
     ],
 }
 NAVIGATION = [path for pages in SECTIONS.values() for _, path in pages]

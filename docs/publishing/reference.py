@@ -1,14 +1,12 @@
 """The reference: public names with their types, from the source; commands and options, from the parsers."""
 
-import argparse
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.main import parser as command_line
-from optimist.cli.options import Parser
+from optimist.cli.main import COMMANDS, EPILOG, command_words
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "optimist"
 PYTHON = {
@@ -59,7 +57,7 @@ def pages() -> dict[str, str]:
         "data.md": _names("Data", {"optimist.data": exported(SOURCE / "data" / "__init__.py")}),
         "agents.md": agents(),
         "parts.md": _names("Parts to replace", PARTS),
-        "command-line.md": "\n".join(["# Command line", "", *_commands(command_line(), "optimist")]),
+        "command-line.md": "\n".join(_commands()),
         "names.md": names(),
     }
 
@@ -85,7 +83,7 @@ def _names(title: str, modules: dict[str, Any]) -> str:
             lines += [f"::: {module}.{name}", ""]
             if name in IN_TABLES:
                 lines[-1:] = ["    options:", "      members: false", ""]
-                lines += _settings(index.read()["settings"][IN_TABLES[name]])
+                lines += _settings(index.records()[IN_TABLES[name]])
         if members == []:
             lines += [f"::: {module}", ""]
     return "\n".join(lines)
@@ -101,7 +99,7 @@ def agents() -> str:
     ]
     for actions, title in index.ACTIONS.items():
         lines += [f"## For {title}", ""]
-        for name, entry in index.read()["agents"].items():
+        for name, entry in index.agents().items():
             if entry["actions"] == actions:
                 lines += [f"### {name} {{ #{name} }}", "", entry["what"], ""]
                 lines += [f"::: optimist.agents.{name}.{_class_of(name)}"]
@@ -121,27 +119,26 @@ def _class_of(agent: str) -> str:
 
 
 def names() -> str:
-    """Environments, formats, engines and recipes, from index.json."""
-    known = index.read()
+    """Environments, formats, engines and recipes."""
     lines = ["# Environments, formats, engines, recipes", "", "## Environments", ""]
-    for family, entry in known["environments"].items():
+    for family, entry in index.environments().items():
         games = ", ".join(f"`{family}/{game}`" for game in entry["games"])
         lines += [f"### {family}", "", entry["about"], "", games, "", *_settings(entry["settings"])]
     lines += ["## Formats", "", "`optimist data import FORMAT` and `optimist data export FORMAT`.", ""]
-    for name, entry in known["formats"].items():
+    for name, entry in index.formats().items():
         lines += [f"### {name}", "", entry["about"], ""]
         for action, title in (("read", "Options of import"), ("write", "Options of export")):
             lines += [f"{title}:", "", *_settings(entry[action])] if entry[action] else []
     lines += ["## Engines", "", "`optimist study run NAME --engine ENGINE`.", ""]
-    for name, options in known["engines"].items():
-        lines += [f"### {name}", "", *_settings(options)]
+    for name, settings in index.engines().items():
+        lines += [f"### {name}", "", *_settings(settings)]
     lines += [
         "## Recipes",
         "",
         "`--recipe NAME` sets these unless you set them; `auto` follows the data.",
         "",
     ]
-    for name, recipe in known["recipes"].items():
+    for name, recipe in index.recipes().items():
         settings = {key: value for key, value in recipe["training"].items() if value is not None}
         lines += [f"### {name}", "", ", ".join(f"`{key} {value}`" for key, value in settings.items()), ""]
     return "\n".join(lines)
@@ -162,35 +159,15 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", " or ").replace("<", "&lt;") for cell in cells) + " |"
 
 
-def _commands(parser: Parser, name: str, depth: int = 1) -> Iterator[str]:
-    """A command with its arguments and options, then the commands under it. The page is the first heading."""
-    if parser.fill:
-        parser.fill(parser, [])
-    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if depth > 1:
-        yield from (f"{'#' * depth} {name}", "")
-    yield from ((parser.description or "").replace("<", "&lt;"), "")
-    if not inner:
-        yield from ("```", " ".join(parser.format_usage().split()).removeprefix("usage: "), "```", "")
-    shown = [action for action in parser._actions if action not in inner and action.help != argparse.SUPPRESS]
-    arguments = [action for action in shown if not action.option_strings]
-    options = [action for action in shown if action.option_strings and "--help" not in action.option_strings]
-    for title, actions in (("argument", arguments), ("option", options)):
-        if actions:
-            rows = [_row(f"`{_words(action)}`", _help(action)) for action in actions]
-            yield from (_row(title, "what it is"), _row("---", "---"), *rows, "")
-    if parser.epilog:
-        yield from ("```", parser.epilog, "```", "")
-    for action in inner:
-        for word, command in action.choices.items():
-            yield from _commands(command, f"{name} {word}", depth + 1)
-
-
-def _words(action: argparse.Action) -> str:
-    value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
-    return f"{', '.join(action.option_strings)} {value}".strip()
-
-
-def _help(action: argparse.Action) -> str:
-    """The help of an option; a percent sign is doubled in it, as argparse demands."""
-    return (action.help or "").replace("%%", "%")
+def _commands() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    yield from ("# Command line", "", "```", EPILOG, "```", "")
+    for name in COMMANDS:
+        line = command_words(name, [])
+        yield from (f"## optimist {name}", "", line.about.replace("<", "&lt;"), "")
+        yield from ("```", line.usage(), "```", "")
+        words = [word for group in line.groups.values() for word in group if not word.is_hidden]
+        for title, is_option in (("argument", False), ("option", True)):
+            rows = [_row(f"`{word.usage}`", word.help) for word in words if word.is_option == is_option]
+            yield from (_row(title, "what it is"), _row("---", "---"), *rows, "") if rows else ()
+        yield from ("```", line.after, "```", "") if line.after else ()

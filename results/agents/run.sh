@@ -28,7 +28,7 @@ for agent in c51 qr_dqn ensemble_dqn averaged_ensemble_dqn minimum_ensemble_dqn 
   bootstrapped_dqn behaviour_cloning random; do beside train $agent $agent; done
 beside train rem-networks-4 rem --preset networks-4
 for seed in 0 1 2; do
-  for agent in dqn c51 qr_dqn bootstrapped_dqn; do beside play $agent-$seed $agent --seed $seed; done
-  beside play rem-$seed rem --preset online --seed $seed
+  for agent in dqn c51 qr_dqn bootstrapped_dqn; do beside play $agent-$seed $agent --seeds $seed; done
+  beside play rem-$seed rem --preset online --seeds $seed
 done
 wait

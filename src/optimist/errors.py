@@ -4,7 +4,6 @@ import difflib
 import logging
 import shlex
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
 
 SHOWN = 40  # known words in a message: more than there are agents
 log = logging.getLogger("optimist")
@@ -56,11 +55,6 @@ class StorageError(OptimistError):
     exit_code = 6
 
 
-def renamed(old: str, new: str) -> None:
-    """Warn about a word of an older version, which is still accepted."""
-    log.warning('"%s" is called "%s" now', old, new)
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """'did you mean "rem"?', or the list of known words: the end of a message about an unknown word."""
     known = sorted(known)
@@ -70,45 +64,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant: by its initials ("lr"), its last part, or a few letters off."""
-    meant, names = _letters(word), {name: _letters(name) for name in known}
-    for spelled in (_whole, _last, _initials, _last_initials):
-        exact = [name for name, letters in names.items() if len(meant) > 1 and spelled(letters) == meant]
-        if exact:
-            return exact[0]
-    typos = {
-        name: (
-            min(_typos(meant, letters), _typos(meant, _last(letters))),
-            _typos(meant, letters),
-            -len(commonprefix([meant, letters])),  # "seed" is "seeds" rather than "feed"
-            len(letters) != len(meant),  # "stepz" is "steps" rather than "step"
-        )
-        for name, letters in names.items()
-    }
-    best = min(reversed(typos), key=lambda name: typos[name], default="")  # on ties the newest version
-    if best and typos[best][0] <= (1 if len(meant) <= 4 else 2 if len(meant) <= 8 else 3):
-        return best
-    begun = [
-        n for n, letters in names.items() if min(len(meant), len(letters)) > 2 and _begins(meant, letters)
-    ]
-    alike = difflib.get_close_matches(word, names, n=1, cutoff=0.75) if len(meant) > 5 else []
-    return next(iter([*reversed(begun), *alike]), None)
-
-
-def _whole(letters: str) -> str:
-    return letters
-
-
-def _last(letters: str) -> str:
-    """The part after the last dot or slash: "optimizer.learning rate" gives "learning rate"."""
-    return letters.replace("/", ".").rpartition(".")[2]
-
-
-def _initials(letters: str) -> str:
-    return "".join(part[0] for part in letters.replace(".", " ").split())
-
-
-def _last_initials(letters: str) -> str:
-    return _initials(_last(letters))
+    names = {_letters(name): name for name in reversed(list(known))}
+    parts = {whole.replace("/", ".").rpartition(".")[2]: name for whole, name in names.items()}
+    initials = {"".join(each[0] for each in part.split()): name for part, name in parts.items() if part}
+    meant, spelled = _letters(word), {**parts, **names}
+    if len(meant) > 1 and meant in {**initials, **spelled}:
+        return {**initials, **spelled}[meant]
+    cutoff = 0.66 if len(meant) < 5 else 0.7  # one of three letters may differ: "rme" is "rem"
+    alike = difflib.get_close_matches(meant, spelled, n=1, cutoff=cutoff)
+    begun = [form for form in spelled if min(len(meant), len(form)) > 2 and _begins(meant, form)]
+    return next((spelled[form] for form in (*alike, *begun)), None)
 
 
 def _begins(one: str, other: str) -> bool:
@@ -118,20 +83,6 @@ def _begins(one: str, other: str) -> bool:
 def _letters(word: str) -> str:
     """The word without the signs in which spellings differ: "--learning-rate", "learning_rate"."""
     return word.lower().lstrip("-").replace("-", " ").replace("_", " ").strip()
-
-
-def _typos(word: str, other: str) -> int:
-    """Letters that are missing, extra, wrong or swapped with their neighbour (optimal string alignment)."""
-    rows = [list(range(len(other) + 1))]
-    for i, letter in enumerate(word, 1):
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
-                cost = min(cost, rows[-2][j - 2] + 1)
-            row.append(cost)
-        rows.append(row)
-    return rows[-1][-1]
 
 
 def in_one_line(value: object, most: int = 80) -> str:

@@ -23,7 +23,7 @@ with filelock.FileLock("run/.lock"):
     sys.stdin.read()
 """
 TRAINING = [
-    "--network",
+    "--network.torso",
     "linear",
     "--columns",
     "4",
@@ -34,7 +34,18 @@ TRAINING = [
     "--episodes",
     "2",
 ]
-PLAY = ["--network", "linear", "--lanes", "4", "--warm-up", "64", "--window", "256", "--epsilon-decay", "100"]
+PLAY = [
+    "--network.torso",
+    "linear",
+    "--lanes",
+    "4",
+    "--warm-up",
+    "64",
+    "--window",
+    "256",
+    "--epsilon-decay",
+    "100",
+]
 STUDY = """title = "A sample for tests"
 environments = ["gym/CartPole-v1"]
 seeds = 2
@@ -178,7 +189,7 @@ def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsy
             lambda f: (f / ".holder").write_text("process 1\non moon"),
             "process 1 on moon ended without closing",
         ),
-        (lambda f: (f / "alarms.json").write_text('{"1": 20}'), "seed 1 at step 20: --step healthy"),
+        (lambda f: write_alarms(f, {1: Alarm(20, 0, None, 1.0)}), "seed 1 at step 20: --step healthy"),
         (lambda f: (f / "versions.json").unlink(), "versions.json is missing"),
         (lambda f: (f / "versions.json").write_text('{"jax": "0.0.1"}'), "it was made with jax 0.0.1"),
     ],

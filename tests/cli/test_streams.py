@@ -10,7 +10,7 @@ import pytest
 from little import played
 from optimist.cli.main import main
 
-OPTIONS = ["--network", "linear", "--batch", "4", "--environment", "none", "--hold-out", "0"]
+OPTIONS = ["--network.torso", "linear", "--batch", "4", "--environment", "none", "--hold-out", "0"]
 TRAIN = ["train", "dqn", "data", "--steps", "20", *OPTIONS]
 
 

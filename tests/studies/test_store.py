@@ -261,7 +261,7 @@ def test_a_study_on_a_log_that_is_not_there_is_refused(memory, tmp_path):
     [
         (["work", "memory://none/at-all", "--index", "0"], 6, "memory://none/at-all has no study.json"),
         (["pull", "memory://none/at-all", "OUT"], 6, "has no study.json: correct the address"),
-        (["pull", "here", "OUT"], 2, '"here" is not an address: name an address, such as s3://bucket/study'),
+        (["pull", "here", "OUT"], 2, '"here" is not an address: name one, such as s3://bucket/study'),
         (["push", "OUT", "memory://a/b"], 4, "is not a study's folder"),
         (["work", "OUT", "--index", "0", "--scratch", "OUT"], 2, "--scratch is for a study at an address"),
         (["pull", "nosuch://a/b", "OUT"], 6, "nosuch://a/b cannot be opened (Protocol not known: nosuch)"),

@@ -217,7 +217,7 @@ def trained() -> Path:
     run = folder_until_exit("torture-run-") / "run"
     words = ["train", "dqn", str(log(0)), "--out", str(run), "--environment", "none", "--steps", "2"]
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        assert main([*words, "--network", "mlp", "--batch", "4"]) == 0
+        assert main([*words, "--network.torso", "mlp", "--batch", "4"]) == 0
     return run
 
 

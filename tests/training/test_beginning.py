@@ -13,7 +13,7 @@ from optimist import envs
 from optimist.cli.main import main
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.errors import RunError, UsageError
-from optimist.training.beginning import ONLINE, beginning, split
+from optimist.training.beginning import ONLINE, beginning
 from optimist.training.learner import advance
 from optimist.training.play.memory import Mixed
 from optimist.training.play.replay import Replay
@@ -165,7 +165,7 @@ def test_the_first_row_is_played_by_the_offline_policy(offline, tmp_path):
 
 def test_command_line_and_python_give_equal_collections(offline, tmp_path):
     words = [f"--{name.replace('_', '-')}={value}" for name, value in PLAY.items()]
-    line = ["collect", CART, "--from", f"{offline / 'run'}:last", f"--out={tmp_path / 'line'}"]
+    line = ["collect", CART, "--from", str(offline / "run"), "--step", "last", f"--out={tmp_path / 'line'}"]
     assert main([*line, *words]) == 0
     optimist.collect(CART, out=tmp_path / "python", start_from=offline / "run", **PLAY)
     assert (
@@ -260,10 +260,3 @@ def test_an_actor_critic_with_scaled_observations_goes_on_and_again(tmp_path):
     optimist.collect(PENDULUM, out=tmp_path / "again", start_from=tmp_path / "more" / "agent", **short)
     grown = Dataset.open(tmp_path / "more").save(tmp_path / "log", append=True)
     assert len(grown) == 120 + 16
-
-
-def test_a_run_and_its_step_are_told_apart():
-    assert split("runs/rem") == ("runs/rem", "last")
-    assert split("runs/rem:5_000") == ("runs/rem", 5000)
-    assert split("a:b/run:best") == ("a:b/run", "best")
-    assert split("a:b/run") == ("a:b/run", "last")

@@ -257,22 +257,6 @@ def test_options_that_need_each_other_are_set_at_once():
         assert resolve_training(None, "rem", recipe="paper", options=options).agent.networks == 16
 
 
-def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
-    log = logs["minatar/breakout"]
-    with only_asked(monkeypatch):
-        old, new = (asked(lambda w=w: optimist.train("rem", log, **{w: "mini"})) for w in ("scale", "recipe"))
-        assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
-    assert old == new != asked_as(log, monkeypatch)
-    assert [record.message for record in caplog.records] == [
-        "scale= is now called recipe=; only studies have a scale"
-    ] * 2
-
-
-def asked_as(log, monkeypatch) -> dict | str:
-    with only_asked(monkeypatch):
-        return asked(lambda: optimist.train("rem", log))
-
-
 def test_who_plays_is_dqn_or_whom_the_preset_names():
     spec = envs.make("minatar/breakout").spec
     assert isinstance(resolve_collection(spec).agent, agents.Dqn)

@@ -1,56 +1,63 @@
-"""`optimist data ...`: describe, check, import and export datasets."""
+"""`optimist data ...`: describe, check, import, export and share datasets. Nothing here needs JAX."""
 
-import argparse
 import dataclasses
-import json
+import json as json_text
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from optimist.cli import hub, index
-from optimist.cli.options import Parser, arguments_in, command, demand_dataset_out, group
-from optimist.cli.settings import add_settings, given
-from optimist.cli.views import VIEWS, add_views, view
+from optimist.cli import index
+from optimist.cli.words import CommandLine, lines, setting_words
 from optimist.errors import DataError, UsageError, command_line
 
+if TYPE_CHECKING:
+    from optimist.data.dataset import Dataset
 
-def add(commands: Any) -> None:
-    actions = group(
-        commands,
-        "data",
-        help="describe, check, import or export a dataset",
-        description="Describe and check datasets; import and export the formats of other programs.",
-    )
-    command(actions, "info", info, _info_options)
-    command(actions, "report", report, _report_options)
-    command(actions, "verify", verify, _verify_options)
-    command(actions, "append", append, _append_options)
-    command(actions, "import", import_logs, _import_options)
-    command(actions, "export", export_logs, _export_options)
-    hub.add_to_data(actions)
+Data = Annotated[Path, "a dataset's folder", "DATA"]
+Out = Annotated[Path, "the dataset's folder", "DATA"]
+Repository = Annotated[str, "its name on the Hub, user/name", "USER/NAME"]
 
 
-def _info_options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.add_argument("--json", action="store_true", help="print all facts as JSON")
-    add_views(parser)
+@dataclass(frozen=True)
+class Part:
+    """a part of the data; several are taken in this order."""
+
+    first: Annotated[int | None, "only this many steps from the start"] = None
+    last: Annotated[int | None, "only this many steps from the end"] = None
+    fraction: Annotated[float | None, "only this share of the trajectories, at random"] = None
+    best: Annotated[float | None, "only this share of the trajectories, the best"] = None
+
+    def of(self, dataset: "Dataset") -> "Dataset":
+        for name, value in self.chosen().items():
+            dataset = getattr(dataset, name)(value)
+        return dataset
+
+    def chosen(self) -> dict[str, Any]:
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+    def opened(self, folder: Path) -> "Dataset":
+        """This part of the dataset in a folder."""
+        from optimist.data.dataset import Dataset
+
+        return self.of(Dataset.open(folder))
 
 
-def info(options: argparse.Namespace) -> None:
-    """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
-    refuse_logs(options.data)
-    from optimist.cli.dataset_tables import card_table
+def info(data: Data, part: Part, *, json: Annotated[bool, "print all facts as JSON"] = False) -> None:
+    """Describe a dataset, or a part of it, and warn of what may hinder learning from it."""
+    refuse_logs(data)
+    from optimist.cli.card_table import card_table
     from optimist.data.look import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
 
-    dataset = view(options)
-    facts, found = card(dataset), warnings(dataset)
-    if options.json:
-        print(json.dumps({**facts, "warnings": found}, indent=2))
+    dataset = part.opened(data)
+    facts, warned = card(dataset), warnings(dataset)
+    if json:
+        print(json_text.dumps({**facts, "warnings": warned}, indent=2))
         return
-    print_sheet(card_table(facts, str(options.data)))
-    for line in found:
+    print_sheet(card_table(facts, str(data)))
+    for line in warned:
         print(f"warning: {line}")
 
 
@@ -63,60 +70,50 @@ def refuse_logs(path: Path) -> None:
         raise DataError(f"{path} holds {name} logs; import them first: {line}")
 
 
-def _report_options(parser: Parser, words: list[str]) -> None:
-    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.demand(
-        "--out", "name the page: --out page.html", type=Path, metavar="PAGE", help="the page, an HTML file"
-    )
-    add_views(parser)
-
-
-def report(options: argparse.Namespace) -> None:
-    """Write one page about a dataset, or a view of it: what to know before training."""
-    refuse_logs(options.data)
-    if options.out.is_dir():
-        raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
+def report(
+    data: Data,
+    part: Part,
+    *,
+    out: Annotated[Path, "the page, an HTML file", "PAGE"],
+    command: str,
+) -> None:
+    """Write one page about a dataset, or a part of it: what to know before training."""
+    refuse_logs(data)
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder: name a file, as in --out {out / 'page.html'}")
     from optimist.studies.report.data_report import write_data_report
 
-    parts = {name: getattr(options, name) for name in VIEWS if getattr(options, name) is not None}
-    words = [word for name, value in parts.items() for word in (f"--{name}", str(value))]
-    part = f" ({' '.join(words)})" if words else ""
-    title = f"{options.data.resolve().name}{part}"
-    line = command_line("data", "report", options.data, *words, "--out", options.out)
-    warned = write_data_report(view(options), options.out, title=title, command=line)
-    print(f"wrote {options.out}")
+    words = [word for name, value in part.chosen().items() for word in (f"--{name}", str(value))]
+    title = f"{data.resolve().name}{f' ({chr(32).join(words)})' if words else ''}"
+    warned = write_data_report(part.opened(data), out, title=title, command=command)
+    print(f"wrote {out}")
     for each in warned:
         print(f"warning: {each}")
 
 
-def _verify_options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument("data", metavar="PATH", help="a dataset's folder, or logs (also at gs://...)")
-
-
-def verify(options: argparse.Namespace) -> None:
+def verify(data: Annotated[str, "a dataset's folder, or logs (also at gs://...)", "PATH"]) -> None:
     """Check every byte of a dataset, or of logs in a known format."""
     from optimist.data import formats
 
-    if name := formats.detected(options.data):
-        _verify_logs(formats.find(name), options.data)
+    if name := formats.detected(data):
+        _verify_logs(formats.find(name), data)
         return
     from optimist.data.verify import verify as problems_in
 
-    problems = problems_in(Path(options.data))
+    problems = problems_in(Path(data))
     for problem in problems:
         print(problem)
     if problems:
-        raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
-    print(f"{options.data}: no damage found")
+        raise DataError(f"{data}: {len(problems)} problems; restore those files from a copy")
+    print(f"{data}: no damage found")
 
 
 def _verify_logs(format: Any, path: str) -> None:
-    from optimist.cli.dataset_tables import report_table
-    from optimist.studies.sheet import print_sheet
+    from optimist.studies.sheet import Sheet, print_sheet
 
     report = format.verify(path)
     if report.rows:
-        print_sheet(report_table(report, path))
+        print_sheet(Sheet(path, report.heads, report.rows))
     for problem in report.problems:
         print(problem)
     if report.problems:
@@ -126,62 +123,62 @@ def _verify_logs(format: Any, path: str) -> None:
     print(f"{path}: no damage found")
 
 
-def _append_options(parser: Parser, words: list[str]) -> None:
-    parser.demand("data", "name a dataset's folder", metavar="MORE", type=Path, help="a dataset's folder")
-    parser.demand(
-        "--to",
-        "name the dataset that grows: --to DATA",
-        type=Path,
-        metavar="DATA",
-        help="the dataset that grows",
-    )
-    add_views(parser)
+def append(
+    data: Annotated[Path, "a dataset's folder", "MORE"],
+    part: Part,
+    *,
+    to: Annotated[Path, "the dataset that grows", "DATA"],
+) -> None:
+    """Append the steps of a dataset, or a part of it, to another one of the same observations and actions."""
+    more = part.opened(data)
+    whole = more.save(to, append=True)
+    print(f"{len(more):,} steps appended; {to} has {len(whole):,} steps")
 
 
-def append(options: argparse.Namespace) -> None:
-    """Append the steps of a dataset, or a view of it, to another one of the same observations and actions."""
-    more = view(options)
-    whole = more.save(options.to, append=True)
-    print(f"{len(more):,} steps appended; {options.to} has {len(whole):,} steps")
+def import_words(line: CommandLine) -> None:
+    """Add the format, which is detected from the logs if it is left out, and its settings."""
+    typed = line.arguments()
+    known = _add_formats(line, "read")
+    if len(typed) == 2 and typed[0] not in known and Path(typed[0]).exists():
+        right = command_line("data", "import", typed[0], "--out", typed[1])
+        raise UsageError(f"{typed[0]} is no format; the dataset's folder follows --out: {right}")
+    if len(typed) != 1 or typed[0] in known:
+        _add_settings(line, typed[:1], "read")
+        return
+    from optimist.data import formats
+
+    format = formats.detect(typed[0])
+    line.typed.insert(0, format)
+    _add_settings(line, [format], "read")
 
 
-def _import_options(parser: Parser, words: list[str]) -> None:
-    named = _add_format(parser, words, "read")
-    parser.demand(
-        "address",
-        "name the logs: a path, or an address such as gs://...",
-        metavar="ADDRESS",
-        help="the logs: a path, or an address such as gs://...",
-    )
-    demand_dataset_out(parser)
-    parser.add_argument("--restart", action="store_true", help="discard an import that was interrupted")
-    if len(named) == 1 and named[0] not in index.read()["formats"]:
-        from optimist.data import formats
-
-        named = [formats.detect(named[0])]
-    _add_settings(parser, named, "read")
-
-
-def import_logs(options: argparse.Namespace) -> None:
+def import_logs(
+    format: Annotated[str, "a format, which is detected from the logs if left out", "FORMAT"],
+    address: Annotated[str, "the logs: a path, or an address such as gs://...", "ADDRESS"],
+    *,
+    out: Out,
+    restart: Annotated[bool, "discard an import that was interrupted"] = False,
+    settings: dict[str, Any],
+) -> None:
     """Convert logs of another program into a dataset."""
     from optimist.data import formats
 
-    address, format = options.address, formats.find(options.format)
-    asked = format.ReadOptions(**given(options, "setting"))
-    if hasattr(asked, "environment") and asked.environment is None:
-        asked = dataclasses.replace(asked, environment=game_of(address) or None)
-    environment = getattr(asked, "environment", None)
-    if environment and getattr(asked, "actions_count", 0) is None:
-        asked = dataclasses.replace(asked, actions_count=_actions_of(environment))
-    if options.restart:
+    module = formats.find(format)
+    options = module.ReadOptions(**settings)
+    if hasattr(options, "environment") and options.environment is None:
+        options = dataclasses.replace(options, environment=game_of(address) or None)
+    environment = getattr(options, "environment", None)
+    if environment and getattr(options, "actions_count", 0) is None:
+        options = dataclasses.replace(options, actions_count=_actions_of(environment))
+    if restart:
         from optimist.data.intake import discard_unfinished
 
-        discard_unfinished(options.out)
-    summary = _with_bar(lambda show: format.read(address, options.out, asked, show))
-    first, *lines = summary.lines()
-    print(f"{first}: {options.out}", *lines, sep="\n")
-    if hasattr(asked, "environment"):
-        named = getattr(summary, "environment", None) or asked.environment
+        discard_unfinished(out)
+    summary = _with_bar(lambda show: module.read(address, out, options, show))
+    first, *more = summary.lines()
+    print(f"{first}: {out}", *more, sep="\n")
+    if hasattr(options, "environment"):
+        named = getattr(summary, "environment", None) or options.environment
         print(f"environment: {named or 'unknown; --environment names one, such as gym/CartPole-v1'}")
 
 
@@ -215,7 +212,7 @@ def game_of(address: str) -> str:
     or .../Breakout_run_1/..., "" for any other address."""
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
-    games = index.read()["environments"]["atari"]["games"]
+    games = index.environments()["atari"]["games"]
     for place, part in enumerate(parts):
         game, _, run = part.partition("_run_")
         after = parts[place + 1] if place + 1 < len(parts) else ""
@@ -226,53 +223,70 @@ def game_of(address: str) -> str:
     return ""
 
 
-def _export_options(parser: Parser, words: list[str]) -> None:
-    named = _add_format(parser, words, "write")
-    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.demand(
-        "--out",
-        "name a folder for the logs: --out FOLDER",
-        type=Path,
-        metavar="FOLDER",
-        help="the folder for the logs",
-    )
-    add_views(parser)
-    _add_settings(parser, named, "write")
+def export_words(line: CommandLine) -> None:
+    """Add the settings of the format."""
+    typed = line.arguments()
+    known = _add_formats(line, "write")
+    if len(typed) == 2 and typed[0] not in known and typed[1] in known and Path(typed[0]).exists():
+        right = command_line("data", "export", typed[1], typed[0])
+        raise UsageError(f"the format comes first, then the dataset: {right}")
+    _add_settings(line, typed[:1], "write")
 
 
-def export_logs(options: argparse.Namespace) -> None:
-    """Write a dataset, or a view of it, in a format that other programs read."""
+def export_logs(
+    format: Annotated[str, "a format", "FORMAT"],
+    data: Data,
+    part: Part,
+    *,
+    out: Annotated[Path, "a folder for the logs", "FOLDER"],
+    settings: dict[str, Any],
+) -> None:
+    """Write a dataset, or a part of it, in a format that other programs read."""
     from optimist.data import formats
 
-    format = formats.find(options.format)
-    format.check_can_write()
-    asked = format.WriteOptions(**given(options, "setting"))
-    first, *lines = format.write(view(options), options.out, asked).lines()
-    print(f"{first}: {options.out}", *lines, sep="\n")
+    module = formats.find(format)
+    module.check_can_write()
+    summary = module.write(part.opened(data), out, module.WriteOptions(**settings))
+    first, *more = summary.lines()
+    print(f"{first}: {out}", *more, sep="\n")
 
 
-def _add_format(parser: Parser, words: list[str], action: str) -> list[str]:
-    """Add the argument FORMAT, which is detected from logs that are read; return the given arguments."""
-    known = {name: entry for name, entry in index.read()["formats"].items() if entry[action] is not None}
-    named, detects = arguments_in(words), action == "read"
-    parser.epilog = "formats:\n" + index.lines({name: entry["about"] for name, entry in known.items()})
-    if len(named) == 2 and named[0] not in known and Path(named[0]).exists():
-        if detects:
-            right = command_line("data", "import", named[0], "--out", named[1])
-            raise UsageError(f"{named[0]} is no format; the dataset's folder follows --out: {right}")
-        if named[1] in known:
-            right = command_line("data", "export", named[1], named[0])
-            raise UsageError(f"the format comes first, then the dataset: {right}")
-    if not detects or len(named) != 1 or named[0] in known:
-        left_out = "; detected from the logs if left out" if detects else ""
-        names = ", ".join(known)
-        parser.demand("format", f"name a format: {names}", metavar="FORMAT", help=f"{names}{left_out}")
-    return named
+def _add_formats(line: CommandLine, action: str) -> list[str]:
+    """Add the list of the formats that can do this to the help; return their names."""
+    known = {name: entry["about"] for name, entry in index.formats().items() if entry[action] is not None}
+    line.after = "formats:\n" + lines(known)
+    place = next(place for place, word in enumerate(line.groups["arguments"]) if word.keyword == "format")
+    word = line.groups["arguments"][place]
+    line.groups["arguments"][place] = word._replace(help=f"a format: {', '.join(known)}{word.help[8:]}")
+    return list(known)
 
 
-def _add_settings(parser: Parser, named: list[str], action: str) -> None:
+def _add_settings(line: CommandLine, named: list[str], action: str) -> None:
     """Add the options of the named format, or of all formats if none is named."""
-    entries = [index.format(named[0])] if named else list(index.read()["formats"].values())
-    parser.set_defaults(format=named[0] if named else None)
+    entries = [index.format(name) for name in named] or list(index.formats().values())
     for entry in entries:
-        add_settings(parser, index.settings(entry[action] or {}), "setting", hidden=entry is not entries[0])
+        words = setting_words(
+            index.settings(entry[action] or {}), "settings", is_hidden=entry is not entries[0]
+        )
+        line.add("options", words)
+
+
+def push(
+    data: Data,
+    repository: Repository,
+    *,
+    private: Annotated[bool, "only you may see it"] = False,
+    license: Annotated[str, "on its card, such as cc-by-4.0 [none]"] = "",
+) -> None:
+    """Send a dataset to the Hugging Face Hub, with a card made from its facts."""
+    from optimist.data import hub
+
+    print(f"sent {data} to {hub.push_data(data, repository, private=private, license=license)}")
+
+
+def pull(repository: Repository, *, out: Out) -> None:
+    """Bring a dataset from the Hugging Face Hub and check every byte of it."""
+    from optimist.data import hub
+
+    dataset = hub.pull_data(repository, out)
+    print(f"{len(dataset):,} steps in {out}; see {command_line('data', 'info', out)}")

@@ -1,11 +1,16 @@
-"""The agents, environments, formats and recipes of the package with their settings, read from index.json.
+"""The agents, environments, formats and recipes of the package, with their settings, for help and mistakes.
 
-With it help and errors about mistyped words need not import JAX. `python -m optimist.cli.index` rewrites it.
+Their classes need JAX or NumPy, whose imports take a second. So each part is made once from the classes and
+kept in the user's cache folder; it is made again when a file of the package has changed.
 """
 
+import contextlib
+import hashlib
 import json
-import re
+import os
 import sys
+import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,60 +18,162 @@ from typing import Any
 from optimist.cli.settings import Setting, settings_of
 from optimist.errors import DataError, UsageError, did_you_mean
 
-FILE = Path(__file__).with_name("index.json")
+PACKAGE = Path(__file__).parents[1]
 PLAYER = "dqn"  # the agent that collects if none is named
 ACTIONS = {"discrete": "discrete actions", "vectors": "action vectors", "any": "any actions"}
-FITTING = {
-    "discrete": ("paper", "small", "vectors"),
-    "vectors": ("control",),
-    "any": ("paper", "small", "vectors", "control"),
-}
+Table = dict[str, Any]
+
+
+def kept(make: Callable[[], Table]) -> Callable[[], Table]:
+    """The table that `make` makes, or the one in the user's cache folder if it is whole and of this code."""
+
+    @cache
+    def table() -> Table:
+        file = _cache_folder() / f"{make.__name__}-{_hash_of(str(PACKAGE))}.json"
+        with contextlib.suppress(OSError, ValueError):
+            mark, _, text = file.read_text("utf-8").partition("\n")
+            if mark == _hash_of(_code_state() + text):
+                return json.loads(text)
+        text = json.dumps(make())
+        with contextlib.suppress(OSError):
+            _write(file, f"{_hash_of(_code_state() + text)}\n{text}")
+        return json.loads(text)
+
+    return table
+
+
+def _cache_folder() -> Path:
+    """As in data/machine.py, whose package imports NumPy."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "optimist" / "words"
+
+
+def _hash_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @cache
-def read() -> dict[str, Any]:
-    return json.loads(FILE.read_text("utf-8"))
+def _code_state() -> str:
+    """The sizes and times of all files of the package."""
+    files = sorted((str(path), path.stat()) for path in PACKAGE.rglob("*.py"))
+    return "".join(f"{path} {state.st_size} {state.st_mtime_ns}\n" for path, state in files)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write the file whole: another process may read it or write it at the same time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=file.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.replace(partial, file)
+
+
+@kept
+def agents() -> Table:
+    from optimist import agents
+
+    return {name: _agent(agents.presets(name)) for name in agents.available()}
+
+
+@kept
+def environments() -> Table:
+    from optimist import envs
+
+    return {name: _family(family) for name, family in envs.families().items()}
+
+
+@kept
+def formats() -> Table:
+    from optimist.data import formats
+
+    return {name: _format(formats.find(name)) for name in formats.available()}
+
+
+@kept
+def engines() -> Table:
+    from optimist.studies import engines
+
+    return {name: _settings(engines.find(name).Options()) for name in engines.available()}
+
+
+@kept
+def records() -> Table:
+    """The settings of each record that a command sets."""
+    from optimist.studies.demo import Demo
+    from optimist.training.settings import Collection, Training
+
+    kinds = {"training": Training(), "collection": Collection(), "demo": Demo()}
+    return {name: _settings(record) for name, record in kinds.items()}
+
+
+@kept
+def recipes() -> Table:
+    """The values of each recipe, and the kinds of actions for which "auto" may choose it."""
+    from optimist.data.transition import Spec
+    from optimist.training.recipes import RECIPES, recipe_for
+
+    vector = {"action_low": (-1.0,), "action_high": (1.0,)}
+    specs = [Spec(shape, "float32", actions=2) for shape in ((84, 84, 1), (10, 10, 1), (4,))]
+    chosen = {"discrete": [recipe_for(spec) for spec in specs]}
+    chosen["vectors"] = [recipe_for(Spec((4,), "float32", **vector))]
+    chosen["any"] = chosen["discrete"] + chosen["vectors"]
+    return {
+        name: {
+            "training": _values(recipe.training),
+            "collection": _values(recipe.collection),
+            "actions": [actions for actions, each in chosen.items() if any(recipe is one for one in each)],
+        }
+        for name, recipe in RECIPES.items()
+    }
 
 
 def settings(table: dict[str, list]) -> dict[str, Setting]:
     return {name: Setting(*parts) for name, parts in table.items()}
 
 
-def agent(name: str) -> dict[str, Any]:
+def agent(name: str) -> Table:
     """The entry of an agent; an agent of another package (module:Name or entry point) is imported."""
-    known, plain = read()["agents"], name.replace("-", "_").lower()
-    if plain in known:
-        return known[plain]
+    plain = name.replace("-", "_").lower()
+    if plain in agents():
+        return agents()[plain]
     from optimist import plugins
 
     if not plugins.is_address(name) and name not in plugins.names("agents"):
-        plugins.find("agents", plain, known)  # raises, with the known names
-    from optimist import agents
+        plugins.find("agents", plain)  # raises, with the known names
+    from optimist import agents as classes
 
-    return _agent(agents.presets(name))
+    return _agent(classes.presets(name))
 
 
-def format(name: str) -> dict[str, Any]:
+def format(name: str) -> Table:
     """The entry of a format; a format of another package is imported."""
-    known, plain = read()["formats"], name.replace("_", "-").lower()
-    if plain in known:
-        return known[plain]
-    from optimist.data import formats
+    plain = name.replace("_", "-").lower()
+    if plain in formats():
+        return formats()[plain]
+    from optimist.data import formats as modules
 
-    return _format(formats.find(name))
-
-
-def engine(name: str) -> dict[str, list]:
-    """The options of an engine; an engine of another package is imported."""
-    known = read()["engines"]
-    if name in known:
-        return known[name]
-    from optimist.studies import engines
-
-    return _settings(engines.find(name).Options())
+    return _format(modules.find(name))
 
 
-def preset(name: str, chosen: str | None) -> dict[str, Any]:
+def engine(name: str) -> Table:
+    """The settings of an engine; an engine of another package is imported."""
+    if name in engines():
+        return engines()[name]
+    from optimist.studies import engines as modules
+
+    return _settings(modules.find(name).Options())
+
+
+def environment_settings(name: str) -> Table:
+    """The settings of the family of an environment; a family of another package is imported."""
+    family = name.partition("/")[0]
+    if family in environments():
+        return environments()[family]["settings"]
+    from optimist import envs
+
+    return _settings(envs.options_of(name))
+
+
+def preset(name: str, chosen: str | None) -> Table:
     """The entry of an agent's preset, by default the first."""
     known = agent(name)["presets"]
     if chosen is not None and chosen not in known:
@@ -78,85 +185,33 @@ def player(name: str | None, chosen: str | None) -> tuple[str, str | None]:
     """The agent that collects, and its preset: "rem-online" is the preset "online" of "rem"."""
     if name is not None or chosen is None or chosen in agent(PLAYER)["presets"]:
         return name or PLAYER, chosen
-    known = read()["agents"]
-    words = {f"{n.replace('_', '-')}-{p}": (n, p) for n in known for p in known[n]["presets"]}
+    words = {f"{n.replace('_', '-')}-{p}": (n, p) for n, entry in agents().items() for p in entry["presets"]}
     if chosen.replace("_", "-") not in words:
         raise UsageError(f'there is no preset "{chosen}": {did_you_mean(chosen, words)}')
     return words[chosen.replace("_", "-")]
 
 
-def lines(names: dict[str, str]) -> str:
-    """Names and descriptions in two columns."""
-    width = max(map(len, names))
-    return "\n".join(f"  {name:{width}}  {about}" for name, about in names.items())
-
-
-def agent_lines() -> str:
-    return "agents:\n" + lines({name: entry["what"] for name, entry in read()["agents"].items()})
-
-
-def preset_line(name: str) -> str:
-    return f"presets of {name}: {', '.join(agent(name)['presets'])}"
-
-
-def build() -> dict[str, Any]:
-    """The index, made from the classes."""
-    from optimist import agents, envs
-    from optimist.data import formats
-    from optimist.studies import engines
-    from optimist.studies.demo import Demo
-    from optimist.training.recipes import RECIPES
-    from optimist.training.settings import Collection, Training
-
-    records = {
-        "training": Training(),
-        "collection": Collection(),
-        "demo": Demo(),
-    }
-    return {
-        "formats": {name: _format(formats.find(name)) for name in formats.available()},
-        "agents": {name: _agent(agents.presets(name)) for name in agents.available()},
-        "environments": {name: _family(family) for name, family in envs.families().items()},
-        "recipes": {
-            name: {"training": _values(recipe.training), "collection": _values(recipe.collection)}
-            for name, recipe in RECIPES.items()
-        },
-        "engines": {name: _settings(engines.find(name).Options()) for name in engines.available()},
-        "settings": {name: _settings(record) for name, record in records.items()},
-    }
-
-
-def _agent(presets: dict[str, Any]) -> dict[str, Any]:
-    kind = type(next(iter(presets.values())))
+def _agent(presets: Table) -> Table:
+    usual = next(iter(presets.values()))
+    kind, learned = type(usual), _learned(usual)
     return {
         "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
         "source": _first_line(kind),
-        "actions": _actions(next(iter(presets.values()))),
+        "actions": learned.pop() if len(learned) == 1 else "any",
         "fitted": _fitted(presets),
         "presets": {name: _preset(agent) for name, agent in presets.items()},
     }
 
 
-def _first_line(described: Any) -> str:
-    line, name = (described.__doc__ or "").partition("\n")[0], described.__name__
-    return name if line.startswith(f"{name}(") else line  # a dataclass without one describes its fields
-
-
-def _preset(agent: Any) -> dict[str, Any]:
-    optimizer = type(agent.optimizer).__name__
-    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted({"": agent})}
-
-
-def _actions(agent: Any) -> str:
-    """The kind of actions that the agent's check accepts."""
+def _learned(agent: Any) -> set[str]:
+    """The kinds of actions that the agent's check accepts."""
     from optimist.data.transition import Spec
 
     specs = {
         "discrete": Spec((4,), "float32", actions=2),
         "vectors": Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,)),
     }
-    learned = [name for name, spec in specs.items() if _learns(agent, spec)]
-    return learned[0] if len(learned) == 1 else "any"
+    return {name for name, spec in specs.items() if _learns(agent, spec)}
 
 
 def _learns(agent: Any, spec: Any) -> bool:
@@ -167,13 +222,23 @@ def _learns(agent: Any, spec: Any) -> bool:
     return True
 
 
-def _fitted(presets: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+def _first_line(described: Any) -> str:
+    line, name = (described.__doc__ or "").partition("\n")[0], described.__name__
+    return name if line.startswith(f"{name}(") else line  # a dataclass without one describes its fields
+
+
+def _preset(agent: Any) -> Table:
+    optimizer = type(agent.optimizer).__name__
+    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted({"": agent})}
+
+
+def _fitted(presets: Table) -> Table:
     """For each kind of run and each recipe the values that differ from those of the first preset."""
     from optimist.training.recipes import RECIPES
 
     own = _values(next(iter(presets.values())))
 
-    def changed(recipe: Any) -> dict[str, Any]:
+    def changed(recipe: Any) -> Table:
         agent = recipe.fitted(presets[recipe.preset_of(presets)])
         return dict(sorted(_values(agent).items() - own.items()))
 
@@ -184,16 +249,16 @@ def _fitted(presets: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     return {kind: {name: values for name, values in each.items() if values} for kind, each in found.items()}
 
 
-def _family(family: Any) -> dict[str, Any]:
+def _family(family: Any) -> Table:
     options = getattr(family, "Options", None)
     return {
         "about": _first_line(family),
         "games": family.games(),
-        "settings": _settings(options()) if options else {},
+        "settings": _settings(options and options()),
     }
 
 
-def _format(format: Any) -> dict[str, Any]:
+def _format(format: Any) -> Table:
     """The entry of a format; one that can only be read, or only written, has none for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
     found = {action: _settings(record()) if record else None for action, record in options.items()}
@@ -201,14 +266,8 @@ def _format(format: Any) -> dict[str, Any]:
 
 
 def _settings(record: Any) -> dict[str, list]:
-    return {name: list(setting) for name, setting in settings_of(record).items()}
+    return {name: list(setting) for name, setting in settings_of(record).items()} if record else {}
 
 
-def _values(record: Any) -> dict[str, Any]:
+def _values(record: Any) -> Table:
     return {name: setting.default for name, setting in settings_of(record).items()}
-
-
-if __name__ == "__main__":
-    text = json.dumps(build(), indent=1)
-    FILE.write_text(re.sub(r"\n +(?=[^{}\[\]]*\])", " ", text) + "\n", "utf-8")  # one setting a line
-    print(f"wrote {FILE}")

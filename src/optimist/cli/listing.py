@@ -1,25 +1,21 @@
-"""`optimist agents` and `environments`: the lists of both."""
+"""`optimist agents`, `environments` and `doctor`: what is there, and what is wrong."""
 
-import argparse
+import itertools
 import shutil
 import textwrap
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 from optimist.cli import index
-from optimist.cli.options import command
 from optimist.cli.settings import shown
 
 SHOWN = ("columns", "networks", "critics", "mixture.kind")  # settings in which presets differ
 
 
-def add(commands: Any) -> None:
-    command(commands, "agents", agents)
-    command(commands, "environments", environments)
-
-
-def agents(options: argparse.Namespace) -> None:
+def agents() -> None:
     """List the agents by kind of action, with their presets."""
-    known = index.read()["agents"]
+    known = index.agents()
     for actions, title in index.ACTIONS.items():
         print(f"{title}:")
         for name, entry in known.items():
@@ -42,9 +38,9 @@ def _preset(name: str, preset: dict[str, Any]) -> str:
     )
 
 
-def environments(options: argparse.Namespace) -> None:
+def environments() -> None:
     """List the families of environments with their games."""
-    for family, entry in index.read()["environments"].items():
+    for family, entry in index.environments().items():
         _print(f"{family}/", entry["about"], ", ".join(entry["games"]))
     _print_others("environments")
     print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
@@ -65,3 +61,21 @@ def _print(name: str, *paragraphs: str) -> None:
     for text in paragraphs:
         print(textwrap.fill(text, width, initial_indent=" " * 6, subsequent_indent=" " * 8))
     print()
+
+
+def doctor(
+    folders: Annotated[Sequence[Path], "a dataset, a run or a study to look at", "FOLDER ..."] = (),
+) -> None:
+    """Say what is wrong with the installation, the device, the disk or a folder, and how to mend it. A
+    dataset and the files of a run are read to their last byte."""
+    from optimist.studies.diagnosis import device, disk, folder, installation
+
+    wrong = []
+    findings = itertools.chain(installation(), device(), disk(Path()), *map(folder, folders))
+    for finding in findings:
+        mark = "wrong" if finding.problem else "note" if finding.note else "ok"
+        print(f"{mark:6}{finding.text}")
+        wrong += [finding.problem] if finding.problem else []
+    if wrong:
+        count = "1 problem" if len(wrong) == 1 else f"{len(wrong)} problems"
+        raise wrong[0](f"{count} found; each line above that begins with wrong names its remedy")

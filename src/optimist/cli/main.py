@@ -5,26 +5,21 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, NamedTuple
 
-from optimist import plugins
-from optimist.cli import (
-    bench,
-    collect,
-    data,
-    demo,
-    doctor,
-    evaluate,
-    export,
-    hub,
-    listing,
-    report,
-    scores,
-    select,
-    study,
-    train,
+from optimist import api, plugins
+from optimist.cli import bench, data, learning, listing, runs, scores, study
+from optimist.cli.words import HELP, CommandLine, call, help_width, lines, words_of, wrapped
+from optimist.errors import (
+    OptimistError,
+    StorageError,
+    UsageError,
+    command_line,
+    did_you_mean,
+    in_one_line,
 )
-from optimist.cli.options import Parser
-from optimist.errors import OptimistError, StorageError, UsageError, in_one_line
 
 DESCRIPTION = "Offline reinforcement learning: agents that learn from logged play."
 EPILOG = """Begin with:
@@ -45,7 +40,53 @@ exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data,
 or written, 7 no policy was chosen, 130 or 143 interrupted and saved,
 1 anything else."""
 
-WITH_CHECKPOINTS = ("demo", "collect", "train", "study run", "study work")
+
+class Command(NamedTuple):
+    """A command: the function that it runs, and what is made of its signature."""
+
+    run: Callable[..., None]
+    face: Callable[..., Any] | None = None  # has further words and the help; `run` calls it
+    more: Callable[[CommandLine], None] = lambda line: None  # adds words that depend on others
+    after: str = ""  # below the help
+    continues: bool = False  # saves checkpoints, from which the same command continues
+
+
+GROUPS = {
+    "data": "Describe, check, import, export or share a dataset.",
+    "run": "Send a run to the Hugging Face Hub, or bring one from there.",
+    "study": "Run the paper's experiments or your own, and report them: grids of runs with one report.",
+}
+COMMANDS = {
+    "demo": Command(learning.demo, more=learning.demo_words, continues=True),
+    "collect": Command(learning.collect, api.collect, learning.collect_words, continues=True),
+    "train": Command(learning.train, api.train, learning.train_words, continues=True),
+    "evaluate": Command(runs.evaluate),
+    "play": Command(runs.play),
+    "select": Command(runs.select, api.select),
+    "report": Command(runs.report),
+    "export": Command(runs.export, api.export),
+    "data info": Command(data.info),
+    "data report": Command(data.report),
+    "data verify": Command(data.verify),
+    "data append": Command(data.append),
+    "data import": Command(data.import_logs, more=data.import_words),
+    "data export": Command(data.export_logs, more=data.export_words),
+    "data push": Command(data.push),
+    "data pull": Command(data.pull),
+    "run push": Command(runs.push),
+    "run pull": Command(runs.pull),
+    "agents": Command(listing.agents),
+    "environments": Command(listing.environments),
+    "scores": Command(scores.scores, after=scores.FORMAT),
+    "study run": Command(study.run, more=study.run_words, continues=True),
+    "study status": Command(study.status),
+    "study report": Command(study.report),
+    "study work": Command(study.work, continues=True),
+    "study push": Command(study.push),
+    "study pull": Command(study.pull),
+    "bench": Command(bench.bench),
+    "doctor": Command(listing.doctor),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         _print_no_more()
         return 1
     except Exception as problem:
-        line, code = _told(problem)
+        line, code = _answer(problem)
         if line is None:
             raise
         if debug:
@@ -70,13 +111,14 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"optimist: {line}", file=sys.stderr)
         return code
     except KeyboardInterrupt:
-        saves = " ".join(_with_own_roms(words)).startswith(WITH_CHECKPOINTS)
+        command = COMMANDS.get(split(_with_own_roms(words))[0])
+        saves = command is not None and command.continues
         how = "continues from the last checkpoint" if saves else "begins again"
         print(f"optimist: stopped at once; the same command {how}", file=sys.stderr)
         return 130
 
 
-def _told(problem: Exception) -> tuple[str | None, int]:
+def _answer(problem: Exception) -> tuple[str | None, int]:
     """The line about an error that the user can correct, and the exit code; no line for any other."""
     if isinstance(problem, OptimistError):
         return str(problem), problem.exit_code
@@ -114,16 +156,15 @@ def _print_no_more() -> None:
 
 def _platform_failure() -> str | None:
     """A line if the user chose a platform on which JAX cannot compute; its own errors may not say so."""
-    asked = os.environ.get("JAX_PLATFORMS")
-    if not asked or "jax" not in sys.modules:
+    platform = os.environ.get("JAX_PLATFORMS")
+    if not platform or "jax" not in sys.modules:
         return None
     try:
         sys.modules["jax"].devices()
     except (RuntimeError, AssertionError) as problem:
         reason = in_one_line(str(problem).partition("\n")[0]) or "it is not installed"
-        return (
-            f"JAX_PLATFORMS={asked}: JAX cannot compute there ({reason}); choose cpu, or unset the variable"
-        )
+        remedy = "choose cpu, or unset the variable"
+        return f"JAX_PLATFORMS={platform}: JAX cannot compute there ({reason}); {remedy}"
     return None
 
 
@@ -133,27 +174,77 @@ def perform(words: list[str]) -> None:
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             raise UsageError(f"{in_one_line(word)} is not UTF-8, as names in our files are: rename it")
     words = _with_own_roms([_with_home(word) for word in words])
-    try:
-        options = parser().parse_args(["--help"] if words[:1] in ([], ["help"]) else words)
-    except SystemExit:  # help or the version was printed
+    name, typed = split(words)
+    if name not in COMMANDS:
+        _perform_group(name, typed)
         return
-    options.run(options)
+    command, line = COMMANDS[name], command_words(name, typed)
+    if set(typed) & set(HELP):
+        print(line.help())
+        return
+    values = line.values()
+    if "command" in signature(command.face or command.run).parameters:
+        values["command"] = command_line(name, *typed)
+    call(command.run, values)
 
 
-def parser() -> Parser:
-    """The parser of all commands; each adds its options once its words are known."""
-    usage = "optimist COMMAND ..."
-    top = Parser(
-        "optimist", usage=usage, description=DESCRIPTION, epilog=EPILOG, run=lambda _: top.print_help()
-    )
-    top.add_argument("--version", action="version", version=_version(), help="print the version")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (
-        *(demo, collect, train, evaluate, select, report, export),
-        *(data, hub, listing, scores, study, bench, doctor),
-    ):
-        group.add(commands)
-    return top
+def command_words(name: str, typed: list[str]) -> CommandLine:
+    """The words of the command of this name, some of which depend on those that are typed."""
+    command = COMMANDS[name]
+    line = CommandLine(name, command.face or command.run, typed)
+    for title, words in words_of(command.run).items() if command.face else ():
+        line.add(title, words)
+    line.after = command.after
+    command.more(line)
+    return line
+
+
+def split(words: list[str]) -> tuple[str, list[str]]:
+    """The name of the command or of the group at the beginning of the words, and the other words."""
+    names = (" ".join(words[:count]) for count in (2, 1))
+    name = next((name for name in names if name in COMMANDS or name in GROUPS), "")
+    return name, words[len(name.split()) :]
+
+
+def _perform_group(name: str, typed: list[str]) -> None:
+    """Print the help of all commands, or of those of a group; UsageError if another word is typed."""
+    if typed == ["--version"] and not name:
+        print(_version())
+    elif typed[:1] and typed[0] not in (*HELP, "help"):
+        whole = f"{name} {typed[0]}".strip()
+        if typed[0].startswith("-"):
+            hint = did_you_mean(typed[0], ["--version", "--help"])
+            raise UsageError(f'optimist{f" {name}" * bool(name)} has no option "{typed[0]}": {hint}')
+        what = f'"{whole}"' if name else f'command "{whole}"'
+        raise UsageError(f"there is no {what}: {did_you_mean(typed[0], _commands(name))}")
+    else:
+        print(_group_help(name))
+
+
+def _commands(group: str) -> dict[str, str]:
+    """The commands of a group, or all at the top, each with a line about it."""
+    about = {name: _about(command.face or command.run) for name, command in COMMANDS.items()}
+    if group:
+        begin = f"{group} "
+        return {name.removeprefix(begin): text for name, text in about.items() if name.startswith(begin)}
+    first = dict.fromkeys(name.partition(" ")[0] for name in about)
+    return {name: about.get(name) or _first_sentence(GROUPS[name]) for name in first}
+
+
+def _about(function: Callable[..., Any]) -> str:
+    return _first_sentence(" ".join((function.__doc__ or "").split()))
+
+
+def _first_sentence(text: str) -> str:
+    sentence = text.partition(". ")[0].rstrip(".")
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _group_help(name: str) -> str:
+    width = help_width()
+    commands = "\n".join(wrapped(line, width) for line in lines(_commands(name)).splitlines())
+    about, after = (GROUPS[name], "") if name else (DESCRIPTION, f"\n\n{EPILOG}")
+    return f"usage: optimist {f'{name} ' * bool(name)}COMMAND ...\n\n{about}\n\ncommands:\n{commands}{after}"
 
 
 def _with_home(word: str) -> str:

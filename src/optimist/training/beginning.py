@@ -23,7 +23,6 @@ from optimist.training.storage.run_folder import read_config
 
 ONLINE = 0x0417  # folded into the keys, so that play does not repeat the draws of the training
 CARRIED = ("gamma", "clip_rewards", "reward_scale")  # values mean the same only with the same rewards
-WORDS = ("last", "best", "chosen")
 log = logging.getLogger("optimist")
 
 
@@ -130,15 +129,6 @@ def _state(run: Run, config: dict) -> TrainState:
     )
     params = jax.tree.map(jnp.asarray, run.params)
     return run.learner.init(run.seeds)._replace(params=params, targets=jax.tree.map(jnp.copy, params))
-
-
-def split(text: str) -> tuple[str, int | str]:
-    """ "runs/rem:5000" is the run "runs/rem" at step 5,000; without a step it is the last."""
-    path, colon, step = text.rpartition(":")
-    plain = step.replace("_", "")
-    if not colon or not (plain.isdecimal() or step in WORDS):
-        return text, "last"
-    return path, int(plain) if plain.isdecimal() else step
 
 
 def _shapes(tree: Any) -> list[tuple]:

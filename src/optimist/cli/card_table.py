@@ -1,9 +1,8 @@
-"""Tables of datasets on the command line. Nothing here needs JAX, which takes a second to import."""
+"""The table of `optimist data info`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optimist.data.formats import Report
 from optimist.errors import in_one_line, some_of
 from optimist.studies.sheet import Sheet, in_words, listed
 
@@ -35,8 +34,3 @@ def _tenths(returns: Sequence[float | None]) -> str | None:
 def _briefly(values: Sequence[Any]) -> str:
     """The first of many names or numbers; names as they are, without commas in numbers."""
     return some_of([in_words(v) if isinstance(v, float) else in_one_line(v, 40) for v in values], 20)
-
-
-def report_table(report: Report, title: str) -> Sheet:
-    """The content of logs of another program."""
-    return Sheet(title, report.heads, report.rows)
