@@ -275,56 +275,25 @@ KNOWN = with_next(log())
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("spoil", "said"),
     [
-        ({"allowed_actions": None}, "next_allowed_actions belong to allowed_actions: give both, or leave"),
-        ({"next_observations": None}, "next_allowed_actions belong to next_observations: .*; leave them out"),
-        (
-            {"next_allowed_actions": np.ones((12, 2), bool)},
-            r"next_allowed_actions have rows of shape \(2,\) instead of \(3,\), one value for each of",
-        ),
-        ({"next_allowed_actions": np.ones(12, bool)}, "next_allowed_actions"),
-        ({"next_allowed_actions": np.full((12, 3), 2)}, "next_allowed_actions hold other values than true"),
-        (
-            {"next_allowed_actions": KNOWN["next_allowed_actions"] & (np.arange(12) != 3)[:, None]},
-            "the next_allowed_actions in row 3 allow nothing, and the row is not terminal: mark it",
-        ),
-        (
-            {"next_allowed_actions": KNOWN["next_allowed_actions"] ^ (np.arange(12) == 5)[:, None]},
-            "the next_allowed_actions of row 5 are not the allowed_actions of row 6, and row 5 is not marked",
-        ),
+        (lambda masks, row: masks & (row != 3), "the next_allowed_actions in row 3 allow nothing"),
+        (lambda masks, row: masks ^ (row == 5), "of row 5 are not the allowed_actions of row 6"),
+        (None, "every part of a log must have next_allowed_actions, or none may"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line_however_it_comes(tmp_path, changes, said):
-    given = {name: column for name, column in {**KNOWN, **changes}.items() if column is not None}
-
-    def part_by_part():
-        with Intake(tmp_path / "log", Spec((1,), "float32", actions=3)) as intake:
-            for start in range(12):
-                intake.add({name: column[start : start + 1] for name, column in given.items()})
-
-    def imported():
-        np.savez(tmp_path / "log.npz", **given)
-        found = formats.find("npz")
-        found.read(tmp_path / "log.npz", tmp_path / "imported")
-
-    for way_in in (lambda: from_arrays(**given), part_by_part, imported):
-        with pytest.raises(DataError, match=said) as refused:
-            way_in()
-        assert "\n" not in str(refused.value)
-
-
-def test_vectors_have_no_masks_and_every_part_of_a_log_has_the_same_columns(tmp_path):
-    boxed = {**KNOWN, "actions": np.linspace(-1, 1, 12)[:, None] * np.ones((12, 3))}
-    with pytest.raises(DataError, match="these are vectors; leave them out"):
-        from_arrays(**boxed)
-    plain = {name: column for name, column in KNOWN.items() if name != "next_allowed_actions"}
+def test_wrong_masks_are_named_by_their_rows_in_a_log_that_comes_row_by_row(tmp_path, spoil, said):
+    given = dict(KNOWN)
+    if spoil:
+        given["next_allowed_actions"] = spoil(given["next_allowed_actions"], np.arange(12)[:, None])
     with (
-        pytest.raises(DataError, match="every part of a log must have next_allowed_actions, or none may"),
+        pytest.raises(DataError, match=said),
         Intake(tmp_path / "log", Spec((1,), "float32", actions=3)) as intake,
     ):
-        intake.add(KNOWN)
-        intake.add(plain)
+        for row in range(12):
+            if spoil is None and row == 6:
+                del given["next_allowed_actions"]
+            intake.add({name: column[row : row + 1] for name, column in given.items()})
 
 
 def as_table(columns):
