@@ -1,4 +1,4 @@
-"""Arrays of Python, NumPy and pandas become a dataset in one call; tests/data/rules has the rules of a log."""
+"""Arrays of Python, NumPy and pandas become a dataset in one call; tests of the rules are in rules."""
 
 import numpy as np
 import pandas as pd

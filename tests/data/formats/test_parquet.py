@@ -144,19 +144,6 @@ def test_names_of_actions_are_kept(tmp_path):
     assert open_dataset(tmp_path / "sparse").spec.action_names == (7, 1007, 2007)
 
 
-def test_whole_floats_are_discrete_and_other_floats_vectors(tmp_path):
-    table = columns()
-    path = in_parquet({**table, "action": table["action"].astype(float)}, tmp_path)
-    read(path, tmp_path / "whole", observations="x")
-    assert open_dataset(tmp_path / "whole").spec.actions == 3
-    read(path, tmp_path / "bounded", observations="x", action_low=-5.0, action_high=5.0)
-    assert open_dataset(tmp_path / "bounded").spec.action_low == (-5.0,)
-    fractions = {**table, "a": table["action"] + 0.5, "b": -table["action"]}
-    read(in_parquet(fractions, tmp_path), tmp_path / "vectors", observations="x", actions="a,b")
-    spec = open_dataset(tmp_path / "vectors").spec
-    assert (spec.action_low, spec.action_high) == ((0.5, -2.0), (2.5, 0.0))
-
-
 def test_lists_of_every_kind_are_vectors_or_images(tmp_path):
     table, pixels = columns(), np.random.default_rng(0).integers(0, 256, (60, 9, 8, 3)).astype(np.uint8)
     rest = {name: table[name] for name in ("action", "reward", "terminal", "episode")}
@@ -176,28 +163,15 @@ def test_lists_of_every_kind_are_vectors_or_images(tmp_path):
         read(in_parquet({"obs": kinds["bytes"], **rest}, tmp_path), tmp_path / "other")
 
 
-def test_probabilities_and_allowed_actions_are_kept(tmp_path):
-    table = columns()
-    allowed = np.ones((60, 3), bool)
-    table |= {"probability": np.full(60, 0.25), "allowed_actions": list(allowed)}
-    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x")
-    timeline = open_dataset(tmp_path / "data").timeline
-    assert timeline.probability is not None and timeline.allowed is not None
-    np.testing.assert_array_equal(timeline.probability, np.float32(0.25))
-    assert np.asarray(timeline.allowed).all()
-    read(in_parquet(table, tmp_path), tmp_path / "private", observations="x", drop="probability")
+def test_columns_that_need_not_be_there_are_known_by_their_names(tmp_path):
+    table = columns() | {"probability": np.full(60, 0.25), "allowed_actions": [[True] * 3] * 60}
+    path = in_parquet(table | {"x2": np.roll(table["x"], -1), "truncated": np.arange(60) % 10 == 9}, tmp_path)
+    read(path, tmp_path / "data", observations="x", next_observations="x2", drop="episode")
+    data = open_dataset(tmp_path / "data")
+    assert len(data) == 60 and np.asarray(data.timeline.allowed).all()
+    np.testing.assert_array_equal(data.timeline.probability, np.float32(0.25))
+    read(path, tmp_path / "private", observations="x", drop="probability")
     assert open_dataset(tmp_path / "private").timeline.probability is None
-
-
-def test_next_observations_are_columns_too(tmp_path):
-    table = columns()
-    del table["episode"]
-    table |= {"x2": np.roll(table["x"], -1), "truncated": np.arange(60) % 20 == 19}
-    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x", next_observations="x2")
-    assert len(open_dataset(tmp_path / "data")) == 60
-    table["x2"][30] = 9
-    with pytest.raises(DataError, match="row 30 is not the observation of row 31"):
-        read(in_parquet(table, tmp_path), tmp_path / "other", observations="x", next_observations="x2")
 
 
 def changed(name, row, value):
@@ -211,16 +185,13 @@ def changed(name, row, value):
     [
         (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
         (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
-        (changed("reward", 58, float("inf")), {}, r"rewards hold NaN or infinity \(first in row 58\)"),
         (changed("y", 45, 2**30), {}, 'values of "y" hold whole numbers.*first in row 45'),
-        ({"terminal": np.arange(60)}, {}, "terminals hold other values"),
         (
             changed("terminal", 14, None),
             {},
             '"terminal" is empty in row 14; write 1 where it marks an end, 0 elsewhere',
         ),
         ({"terminal": ["no"] * 60}, {}, r'"terminal" holds words \(no in row 0\); write 1 where it marks'),
-        ({"action": np.full(60, np.nan)}, {}, r"actions hold NaN or infinity \(first in row 0\)"),
         ({"x": [[1.0]] * 40 + [[1.0, 2.0]] * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
         ({"x": [[1.0]] * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),
         (
@@ -263,12 +234,6 @@ def changed(name, row, value):
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
         (
-            {"reward": pa.array([[]] * 60, pa.list_(pa.float64()))},
-            {},
-            r"rewards have rows of shape \(0,\) instead",
-        ),
-        ({"terminal": [[0, 1]] * 60}, {}, r"terminals have rows of shape \(2,\) instead of \(\)"),
-        (
             {},
             {"drop": "terminal"},
             "no column for the terminals: name it with --terminals COLUMN, or say .* was cut there; its "
@@ -290,23 +255,6 @@ def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
     with pytest.raises(DataError, match=said) as refused:
         read(path, tmp_path / "data", **chosen)
     assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
-
-
-def test_the_ends_of_episodes_are_asked_for(tmp_path):
-    table = columns()
-    del table["episode"]
-    path = in_parquet(table, tmp_path)
-    with pytest.raises(DataError, match="terminals do not show where time limits ended episodes"):
-        read(path, tmp_path / "data", observations="x")
-    read(path, tmp_path / "data", observations="x", truncations="no")
-    assert open_dataset(tmp_path / "data").episodes.terminal.sum() == 3
-    read(
-        in_parquet({**table, "terminal": np.ones(60, bool)}, tmp_path), tmp_path / "bandit", observations="x"
-    )
-    assert len(open_dataset(tmp_path / "bandit").episodes) == 60
-    with pytest.raises(DataError, match="but no step is terminal"):
-        none = in_parquet({**table, "terminal": np.zeros(60, bool)}, tmp_path)
-        read(none, tmp_path / "none", observations="x", truncations="no")
 
 
 @pytest.mark.parametrize("ends", [{"episodes": "episode"}, {"truncations": "no"}])
@@ -352,31 +300,6 @@ def test_columns_that_are_not_read_may_be_in_another_encoding(tmp_path):
     read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
 
 
-CLOCK = 1_700_000_000 + 60 * np.arange(60)
-YEAR = 525_600.25 * np.arange(60)
-ROUNDED = '"y" are near 1.7.* in steps of 128: subtract a constant'
-TIMES = [
-    (CLOCK, '"y" hold whole numbers .* subtract a constant from times'),
-    (CLOCK.astype(float), '"y" hold whole numbers .* subtract a constant from times'),
-    (CLOCK + 0.25 * np.arange(60), ROUNDED),
-    (1_700_000_000 + YEAR, ROUNDED),  # they were taken in silence where they spread over a year
-    (2.0**28 * np.arange(60), None),  # float32 holds these
-    (YEAR, None),
-    (2.0e7 + 1_100_000.25 * np.arange(60), None),  # no offset
-]
-
-
-@pytest.mark.parametrize("save", [in_parquet, in_csv])
-@pytest.mark.parametrize(("times", "said"), TIMES)
-def test_times_in_seconds_are_not_rounded(tmp_path, save, times, said):
-    table = save(columns() | {"y": times}, tmp_path)
-    if said is None:
-        assert read(table, tmp_path / "data", observations="x,y").counts.steps == 57
-        return
-    with pytest.raises(DataError, match=said):
-        read(table, tmp_path / "data", observations="x,y")
-
-
 @pytest.mark.parametrize("name", ["log.tsv", "log.csv.gz", "log"])
 def test_a_file_of_no_known_kind_is_refused_by_its_name(tmp_path, name):
     (tmp_path / name).write_text("x\ty\n")
@@ -391,16 +314,6 @@ def test_an_empty_name_is_an_empty_cell(tmp_path, save, column):
     table = columns() | {column: np.where(np.arange(60) == 7, "", "some name")}
     with pytest.raises(DataError, match=f'the column "{column}" is empty in row 7; fill it, or leave'):
         read(save(table, tmp_path), tmp_path / "data", observations="x,y")
-
-
-def test_files_of_one_log_have_the_same_columns(tmp_path):
-    (tmp_path / "parts").mkdir()
-    table = pd.DataFrame(columns())
-    table[:30].to_csv(tmp_path / "parts" / "a.csv", index=False)
-    table[30:].drop(columns="y").to_csv(tmp_path / "parts" / "b.csv", index=False)
-    with pytest.raises(DataError, match='b.csv lacks the column "y" that a.csv has; give all files the same'):
-        read(tmp_path / "parts", tmp_path / "data", observations="x,y")
-    assert read(tmp_path / "parts", tmp_path / "data", observations="x").counts.steps == 57  # it needs no y
 
 
 @pytest.mark.parametrize(
@@ -421,40 +334,70 @@ def test_a_wrong_description_of_a_column_is_refused(tmp_path, metadata, said):
         read(tmp_path / "log.parquet", tmp_path / "data", observations="x")
 
 
-@pytest.mark.parametrize("content", ['{"_data_files": 5}', '{"_data_files": ["a"]}', '{"_data_files": [{}]}'])
-def test_a_wrong_list_of_files_is_refused(tmp_path, content):
-    hub = in_hugging_faces_folder(columns(), tmp_path)
-    (hub / "train" / "state.json").write_text(content)
-    with pytest.raises(DataError, match="state.json is not readable .*_data_files"):
-        read(hub, tmp_path / "data", observations="x")
+def cut_short(folder):
+    path = in_parquet(columns(), folder)
+    path.write_bytes(path.read_bytes()[:200])
+    return path
 
 
-def test_damaged_and_mixed_files_are_refused(tmp_path, capsys):
-    path = in_parquet(columns(), tmp_path)
-    content = path.read_bytes()
-    path.write_bytes(content[:200])
-    assert "is not readable" in FORMAT.verify(path).problems[0]
-    assert main(["data", "import", str(path), "--out", str(tmp_path / "data")]) == 3
-    path.write_bytes(content)
-    in_csv(columns(), tmp_path)
-    with pytest.raises(DataError, match="holds csv and parquet files; name one kind"):
-        read(tmp_path, tmp_path / "data")
-    folder = in_a_folder(columns(), tmp_path)
-    pq.write_table(pa.table({"x": [1.0]}), folder / "part-3.parquet")
-    with pytest.raises(DataError, match='part-3.parquet lacks the column "action" that part-0.parquet has'):
-        read(folder, tmp_path / "data", observations="x")
-    hub = in_hugging_faces_folder(columns(), tmp_path)
+def of_two_kinds(folder):
+    in_parquet(columns(), folder)
+    return in_csv(columns(), folder).parent
+
+
+def without_some_columns(folder):
+    parts = in_a_folder(columns(), folder)
+    pq.write_table(pa.table({"x": [1.0]}), parts / "part-3.parquet")
+    return parts
+
+
+def hub_without_a_file(folder):
+    hub = in_hugging_faces_folder(columns(), folder)
     (hub / "train" / "data-00001-of-00002.arrow").unlink()
-    with pytest.raises(DataError, match="data-00001-of-00002.arrow is missing"):
-        read(hub, tmp_path / "data", observations="x")
-    (hub / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(DataError, match="holds the splits train, test; import one"):
-        read(hub, tmp_path / "data")
+    return hub
+
+
+def hub_of(name, content):
+    def written(folder):
+        hub = in_hugging_faces_folder(columns(), folder)
+        (hub / name).write_text(content)
+        return hub
+
+    return written
+
+
+LISTED = "state.json is not readable .*_data_files"
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (cut_short, "is not readable"),
+        (of_two_kinds, "holds csv and parquet files; name one kind"),
+        (without_some_columns, 'part-3.parquet lacks the column "action" that part-0.parquet has'),
+        (hub_without_a_file, "data-00001-of-00002.arrow is missing"),
+        (hub_of("dataset_dict.json", '{"splits": ["train", "test"]}'), "the splits train, test; import one"),
+        (hub_of("train/state.json", '{"_data_files": 5}'), LISTED),
+        (hub_of("train/state.json", '{"_data_files": ["a"]}'), LISTED),
+        (hub_of("train/state.json", '{"_data_files": [{}]}'), LISTED),
+    ],
+)
+def test_damaged_and_mixed_files_are_refused(tmp_path, made, said):
+    path = made(tmp_path)
+    with pytest.raises(DataError, match=said):
+        read(path, tmp_path / "data", observations="x")
+    assert any(problem for problem in FORMAT.verify(path).problems)
+
+
+def test_a_file_may_lack_a_column_that_is_not_read(tmp_path):
+    (tmp_path / "parts").mkdir()
+    table = pd.DataFrame(columns())
+    table[:30].to_csv(tmp_path / "parts" / "a.csv", index=False)
+    table[30:].drop(columns="y").to_csv(tmp_path / "parts" / "b.csv", index=False)
+    assert read(tmp_path / "parts", tmp_path / "data", observations="x").counts.steps == 57
 
 
 def test_fractions_may_follow_whole_numbers_in_a_csv_file(tmp_path, monkeypatch):
-    from optimist.data.formats.parquet import tables
-
     monkeypatch.setattr(tables, "CSV_BLOCK", 400)  # bytes, from which the types are guessed
     table = columns()
     table |= {
@@ -545,13 +488,6 @@ def test_the_command_takes_columns_as_options(tmp_path, capsys):
     assert "columns left out: is_new, name" in said and "observations from x, y" in said
     assert main([*words[:-1], str(tmp_path / "no"), "--obs", "x"]) == 2
     assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err
-
-
-def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
-    table = columns() | {"terminal": np.arange(60) % 10 == 4}
-    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y")
-    (line,) = [each for each in caplog.messages if "goes on" in each]
-    assert line.startswith("episode 0 goes on after row 4, which is marked as an end")
 
 
 @pytest.mark.parametrize("written", [in_parquet, in_csv])

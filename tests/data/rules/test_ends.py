@@ -12,7 +12,7 @@ ROW = np.arange(ENDS[-1])
 LIMITED = log(
     steps=len(ROW),
     observations=ROW[:, None].astype(np.float32),
-    terminals=ROW == ENDS[0] - 1,
+    terminals=ENDS[0] - 1 == ROW,
     truncations=None,
 )
 SUCCESSORS = LIMITED["observations"] + 1
