@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from format_logs import SPECS, assert_equal_steps, recorded
+from format_logs import SPECS, assert_equal_steps, in_csv, in_parquet, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
-from optimist.data.formats.parquet import rows as table_rows
 from optimist.data.formats.parquet import tables
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
@@ -52,16 +51,6 @@ def expected(table: dict, actions=None, **more):
         episodes=table["episode"],
         **more,
     )
-
-
-def in_parquet(table, path):
-    pq.write_table(pa.table(table), path / "log.parquet", row_group_size=17)
-    return path / "log.parquet"
-
-
-def in_csv(table, path):
-    pd.DataFrame(table).to_csv(path / "log.csv", index=False)
-    return path / "log.csv"
 
 
 def uuid(number):
@@ -121,27 +110,24 @@ def test_patterns_choose_columns_and_drop_leaves_some_out(tmp_path):
 
 
 def test_features_are_called_by_the_names_of_their_columns(tmp_path):
-    table = {**columns(), "always_one": np.ones(len(columns()["x"]))}
+    table = columns() | {"always_one": np.ones(60)}
     read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,always_one,y")
     data = open_dataset(tmp_path / "data")
     assert [Look(data).feature(number) for number in range(3)] == ["x", "always_one", "y"]
     assert "feature always_one never changes: leave out what tells nothing" in warnings(data)
-    data.provenance["features"] = ["a name of one column alone"]
+    data.provenance["features"] = ["a name of one column only"]
     assert Look(data).feature(2) == "2"
 
 
-def test_names_of_actions_are_kept(tmp_path):
+@pytest.mark.parametrize("encoded", [pa.array, lambda names: pa.array(names).dictionary_encode()])
+def test_names_of_actions_are_kept(tmp_path, encoded):
     table = columns()
     names = np.array(["buy", "ask", "wait"])[table["action"]]
-    for kind, values in (("text", pa.array(names)), ("category", pa.array(names).dictionary_encode())):
-        path = in_parquet({**table, "action": values}, tmp_path)
-        read(path, tmp_path / kind, observations="x,y,is_new")
-        data = open_dataset(tmp_path / kind)
-        assert data.spec.action_names == ("ask", "buy", "wait")
-        assert_equal_steps(data, expected(table, names))
-    path = in_parquet({**table, "action": 1000 * table["action"] + 7}, tmp_path)
-    read(path, tmp_path / "sparse", observations="x,y,is_new")
-    assert open_dataset(tmp_path / "sparse").spec.action_names == (7, 1007, 2007)
+    path = in_parquet({**table, "action": encoded(names)}, tmp_path)
+    read(path, tmp_path / "data", observations="x,y,is_new")
+    data = open_dataset(tmp_path / "data")
+    assert data.spec.action_names == ("ask", "buy", "wait")
+    assert_equal_steps(data, expected(table, names))
 
 
 def test_lists_of_every_kind_are_vectors_or_images(tmp_path):
@@ -192,6 +178,11 @@ def changed(name, row, value):
             '"terminal" is empty in row 14; write 1 where it marks an end, 0 elsewhere',
         ),
         ({"terminal": ["no"] * 60}, {}, r'"terminal" holds words \(no in row 0\); write 1 where it marks'),
+        (
+            {"x": [[1.0, 2.0]] * 60},
+            {"observations": "x", "shape": "3"},
+            r"2 values in a row, which are not of shape \(3,\)",
+        ),
         ({"x": [[1.0]] * 40 + [[1.0, 2.0]] * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
         ({"x": [[1.0]] * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),
         (
@@ -257,14 +248,6 @@ def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
     assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("ends", [{"episodes": "episode"}, {"truncations": "no"}])
-def test_a_heading_without_rows_is_called_that(tmp_path, ends):
-    heading = ["x", "action", "reward", "terminal", *(["episode"] if "episodes" in ends else [])]
-    (tmp_path / "log.csv").write_text(",".join(heading) + "\n")
-    with pytest.raises(DataError, match="the log has no rows"):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x", **ends)
-
-
 PLAIN = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
 NAMED = PLAIN.assign(action="süd", name="Müller")
 SEPARATED = "log.csv has one column, .*: its cells must be separated by commas"
@@ -288,6 +271,9 @@ CSV = {
 }
 
 
+CSV["no rows"] = (b"x,action,reward,terminal\n", "the log has no rows")
+
+
 @pytest.mark.parametrize(("content", "said"), CSV.values(), ids=CSV)
 def test_other_files_of_text_are_told_what_is_wrong(tmp_path, content, said):
     (tmp_path / "log.csv").write_bytes(content)
@@ -295,7 +281,7 @@ def test_other_files_of_text_are_told_what_is_wrong(tmp_path, content, said):
         read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
 
 
-def test_columns_that_are_not_read_may_be_in_another_encoding(tmp_path):
+def test_a_column_that_is_not_read_may_be_in_another_encoding(tmp_path):
     (tmp_path / "log.csv").write_bytes(NAMED.assign(action=0).to_csv(index=False).encode("latin-1"))
     read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
 
@@ -411,14 +397,6 @@ def test_fractions_may_follow_whole_numbers_in_a_csv_file(tmp_path, monkeypatch)
     assert open_dataset(tmp_path / "data").spec.actions == 3
 
 
-def test_shapes_that_do_not_fit_are_refused(tmp_path):
-    path = in_parquet({**columns(), "x": [[1.0, 2.0]] * 60}, tmp_path)
-    with pytest.raises(DataError, match=r"2 values in a row, which are not of shape \(3,\)"):
-        read(path, tmp_path / "data", observations="x", shape="3")
-    with pytest.raises(UsageError, match="write the sizes of the axes, as in 84,84,1"):
-        read(path, tmp_path / "data", observations="x", shape="84x84")
-
-
 def test_a_folder_of_other_things_with_a_csv_file_is_no_log(tmp_path):
     in_csv(columns(), tmp_path)
     assert FORMAT.detect(tmp_path)
@@ -480,37 +458,6 @@ def test_a_final_observation_belongs_to_the_end_of_an_episode(tmp_path):
         FORMAT.WriteOptions(compression="lzma")
 
 
-def test_the_command_takes_columns_as_options(tmp_path, capsys):
-    path = in_csv(columns(), tmp_path)
-    words = ["data", "import", "parquet", str(path), "--out", str(tmp_path / "data")]
-    assert main([*words, "--observations", "x,y", "--drop", "name,is_new"]) == 0
-    said = capsys.readouterr().out
-    assert "columns left out: is_new, name" in said and "observations from x, y" in said
-    assert main([*words[:-1], str(tmp_path / "no"), "--obs", "x"]) == 2
-    assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("written", [in_parquet, in_csv])
-@pytest.mark.parametrize("rows", [5, 7, 100])
-def test_episodes_alone_may_say_where_the_log_ends(tmp_path, monkeypatch, written, rows):
-    """With the user's word on what their ends are; the rows are read in parts of so many."""
-    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
-    table, ends = columns(), np.arange(60) % 10 == 9
-    del table["terminal"]
-    path = written(table, tmp_path)
-    with pytest.raises(DataError) as caught:
-        read(path, tmp_path / "none", observations="x,y,is_new")
-    assert "say --truncations no if every episode really ends with its last row, --terminals no" in str(
-        caught.value
-    )
-    found = read(path, tmp_path / "whole", observations="x,y,is_new", truncations="no")
-    assert "terminals: the last row of every episode" in " ".join(found.notes)
-    assert_equal_steps(open_dataset(tmp_path / "whole"), expected({**table, "terminal": ends}))
-    found = read(path, tmp_path / "cut", observations="x,y,is_new", terminals="no")
-    assert "terminals: none" in " ".join(found.notes)
-    assert_equal_steps(open_dataset(tmp_path / "cut"), expected({**table, "terminal": np.zeros(60, bool)}))
-
-
 @pytest.mark.parametrize("label", [Decimal, date.fromordinal, uuid], ids=["decimal", "date", "uuid"])
 def test_episodes_have_labels_of_any_type(tmp_path, label):
     table = columns() | {"episode": [label(1 + row // 10) for row in range(60)]}
@@ -521,106 +468,6 @@ def test_episodes_have_labels_of_any_type(tmp_path, label):
     with pytest.raises(DataError, match="appears again in row 30, and the others follow") as refused:
         read(in_parquet(table, tmp_path), tmp_path / "other", observations="x,y")
     assert "\n" not in str(refused.value)
-
-
-def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):
-    table, cut = columns(), np.arange(60) % 15 == 14
-    del table["terminal"], table["episode"]
-    read(in_csv({**table, "truncated": cut}, tmp_path), tmp_path / "data", observations="x,y", terminals="no")
-    data = open_dataset(tmp_path / "data")
-    assert len(data) == 56 and not data.timeline.terminal.any()
-    with pytest.raises(DataError, match="--terminals no and --truncations no leave no kind of end"):
-        read(tmp_path / "log.csv", tmp_path / "none", terminals="no", truncations="no")
-
-
-@pytest.mark.parametrize("rows", [5, 10, 100])
-def test_an_end_that_is_not_marked_contradicts_truncations_no(tmp_path, monkeypatch, rows):
-    """Before, such an end was taken for a truncation, whatever the user said."""
-    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
-    path = in_parquet(columns(), tmp_path)  # every second episode ends without a terminal step
-    with pytest.raises(
-        DataError, match="episode 1 ends in row 19 without a terminal step, but --truncations no"
-    ):
-        read(path, tmp_path / "data", observations="x,y,is_new", truncations="no")
-    table = {**columns(), "terminal": np.arange(60) % 10 == 9}
-    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
-    assert_equal_steps(open_dataset(tmp_path / "data"), expected(table))
-
-
-def reordered(table: dict, order) -> dict:
-    return {name: np.asarray(column)[order] for name, column in table.items()}
-
-
-def stepped(**more) -> dict:
-    """Six episodes of ten steps; the rows are told apart by the step alone."""
-    return {**columns(), "step": np.arange(60) % 10, **more}
-
-
-SWAPPED = [*range(24), 25, 24, *range(26, 60)]
-INTERLEAVED = np.arange(60).reshape(3, 2, 10).swapaxes(1, 2).ravel()  # two episodes step by step
-
-
-@pytest.mark.parametrize("written", [in_parquet, in_csv])
-@pytest.mark.parametrize(
-    ("order", "clock", "row"),
-    [(SWAPPED, "step", 25), (SWAPPED, "time", 25), (SWAPPED, "timestamp", 25), (range(59, -1, -1), "t", 1)],
-)
-def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, order, clock, row):
-    """The border between two parts is looked at too: the rows are read in parts of five."""
-    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
-    table = stepped()
-    table[clock] = table.pop("step")
-    if clock == "timestamp":
-        table[clock] = np.datetime64("2026-03-01T10:00:00", "s") + table[clock]
-    path = written(reordered(table, list(order)), tmp_path)
-    with pytest.raises(
-        DataError, match=f'the column "{clock}" goes back in row {row}, within an episode: --order {clock}'
-    ):
-        read(path, tmp_path / "data", observations="x,y,is_new")
-    assert not (tmp_path / "data").exists()
-    read(path, tmp_path / "data", observations="x,y,is_new", drop=clock)  # the user says that it is no time
-    assert len(open_dataset(tmp_path / "data")) > 0
-
-
-def test_a_time_of_day_that_passes_midnight_is_told_how_to_come_in(tmp_path):
-    """A clock that begins again at 0 cannot be told from an end that is not marked, so the user is asked."""
-    path = in_csv({**columns(), "time": (np.arange(60) % 10 + 18) % 24}, tmp_path)
-    with pytest.raises(DataError) as caught:
-        read(path, tmp_path / "data", observations="x,y,is_new")
-    assert str(caught.value).endswith(
-        "a time of day that passes midnight, or has another meaning, leave it out: --drop time"
-    )
-    read(path, tmp_path / "data", observations="x,y,is_new,time")  # as a feature it is no clock
-    assert open_dataset(tmp_path / "data").spec.frame_shape == (4,)
-
-
-def test_interleaved_episodes_without_a_column_of_episodes_are_told(tmp_path, caplog):
-    table = stepped(terminal=np.arange(60) % 10 == 9)
-    del table["episode"]
-    path = in_csv(reordered(table, INTERLEAVED), tmp_path)
-    read(path, tmp_path / "data", observations="x,y,is_new", truncations="no")
-    assert [each.message for each in caplog.records] == [
-        'the column "step" stays the same from row 0 to row 1, within an episode: give --episodes COLUMN and '
-        "--order step, or mark where episodes end"
-    ]
-
-
-def test_unmarked_ends_are_found_by_the_steps(tmp_path):
-    table = stepped()  # every second episode ends without a terminal step
-    del table["episode"]
-    with pytest.raises(DataError, match='"step" goes back in row 20, .* or mark where episodes end'):
-        read(in_csv(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
-
-
-@pytest.mark.parametrize("written", [in_parquet, in_csv])
-def test_rows_that_are_there_twice_are_counted(tmp_path, monkeypatch, written):
-    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
-    path = written(reordered(stepped(), [*range(5), 4, *range(5, 32), 31, 31, *range(32, 60)]), tmp_path)
-    lines = read(path, tmp_path / "data", observations="x,y,is_new").lines()
-    assert lines[-1] == (
-        "3 of 63 rows equal the row before in every column that is read (first: row 5); if rows were written "
-        "twice, remove them"
-    )
 
 
 def test_the_numbers_of_rows_that_pandas_writes_have_no_name(tmp_path):
@@ -640,22 +487,12 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
         read(path, tmp_path / "data", observations="x")
 
 
-def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):
-    """Equal play in other steps, empty times, times that stand still, and a clock among the features."""
-    still = stepped(x=np.ones(60), y=np.ones(60), reward=np.ones(60), action=np.ones(60, int))
-    still["terminal"] = np.zeros(60, bool)
-    hours = {**stepped(), "time": np.arange(60) // 3 % 24 * 1.0}
-    del hours["step"]
-    shuffled = reordered({**stepped(truncated=np.ones(60, bool)), "x_next": columns()["x"] + 1}, SWAPPED)
-    del shuffled["episode"]
-    given = [
-        (still, {"observations": "x,y"}),
-        (stepped(step=[None, *range(59)]), {"observations": "x,y"}),
-        (hours, {"observations": "x,y,time"}),
-        (shuffled, {"observations": "x", "next_observations": "x_next"}),  # rows are whole transitions
-    ]
-    for number, (table, options) in enumerate(given):
-        path = in_parquet(table, tmp_path)
-        lines = read(path, tmp_path / f"data-{number}", **options).lines()
-        assert not any("equal the row" in line for line in lines)
-    assert not caplog.records
+def test_the_command_takes_columns_as_options(tmp_path, capsys):
+    words = ["data", "import", "parquet", str(in_csv(columns(), tmp_path)), "--out", str(tmp_path / "data")]
+    assert main([*words, "--observations", "x,y", "--drop", "name,is_new"]) == 0
+    said = capsys.readouterr().out
+    assert "columns left out: is_new, name" in said and "observations from x, y" in said
+    assert main([*words, "--obs", "x"]) == 2
+    assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err
+    assert main([*words, "--observations", "x", "--shape", "84x84"]) == 2
+    assert "write the sizes of the axes, as in 84,84,1" in capsys.readouterr().err
