@@ -27,7 +27,7 @@ INNER := tests/equations tests/test_networks.py tests/test_architecture.py \
 
 check: lint  ## check format, lint and types; run the fast tests of equations, agents, sampling and storage
 	$(BIN)/pytest -m "not slow" $(INNER)
-	$(BIN)/pytest -m "not slow" tests/test_agents.py -k "equation or recorded or settings or description"
+	$(BIN)/pytest -m "not slow" tests/agents -k "equation or recorded or settings or description"
 
 test: lint browser  ## check format, lint and types; run all tests that are not slow
 	$(BIN)/pytest -m "not slow" --durations 40

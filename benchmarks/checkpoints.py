@@ -15,9 +15,9 @@ import jax
 from optimist.agents import preset
 from optimist.data import Spec
 from optimist.training.learner import Learner
-from optimist.training.offline_settings import Training
+from optimist.training.services import Saver
+from optimist.training.settings import Training
 from optimist.training.storage.checkpoint import save_state
-from optimist.training.storage.saver import Saver
 
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
 SEEDS = tuple(range(5))

@@ -18,7 +18,7 @@ from optimist import agents
 from optimist.data import Dataset, Spec, checking, formats, intake, open_dataset
 from optimist.data.disk import codec, reader
 from optimist.training.offline import OfflineTraining
-from optimist.training.offline_settings import Training
+from optimist.training.settings import Training
 
 STEPS = int(os.environ.get("STEPS", 1_000_000))
 FLOATS, PICTURES = Spec((17,), "float32", actions=6), Spec((84, 84, 1), "uint8", actions=6, stack=4)

@@ -27,10 +27,10 @@ from rich.table import Table
 from optimist import agents, envs
 from optimist.data import Recorder
 from optimist.training.learner import Learner
-from optimist.training.online_settings import Collection
 from optimist.training.play.playing import Playing
 from optimist.training.play.replay import Replay
-from optimist.training.resolve import with_values
+from optimist.training.settings import Collection
+from optimist.training.values import with_values
 
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))

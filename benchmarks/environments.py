@@ -18,7 +18,7 @@ from optimist import agents, envs
 from optimist.training.evaluation import evaluate
 from optimist.training.learner import Learner
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))

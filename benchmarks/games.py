@@ -13,7 +13,7 @@ from optimist import agents, envs
 from optimist.training.evaluation import evaluate
 from optimist.training.learner import Learner
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 
 GAMES = os.environ.get("GAMES", "breakout freeway").split()
 STEPS = int(os.environ.get("STEPS", "30_000"))

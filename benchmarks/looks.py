@@ -13,7 +13,7 @@ import numpy as np
 from optimist.agents import preset
 from optimist.data import Dataset
 from optimist.data.sampling import Sampler
-from optimist.training import probes
+from optimist.training import guard
 from optimist.training.feeding import feed_of
 from optimist.training.guard import EVERY
 from optimist.training.learner import Learner, advance
@@ -43,7 +43,7 @@ def main() -> None:
         samplers = [Sampler(data, 100, 0.99, 1, None, 0, 1.0, learner.agent.reads_next_action)]
         feed, states, state = (
             feed_of(samplers, "device", None),
-            probes.probes_of(samplers),
+            guard.probes_of(samplers),
             learner.init((0,)),
         )
         step, look = list[float](), list[float]()
@@ -52,7 +52,7 @@ def main() -> None:
             items = feed.items(number * STEPS, STEPS)
             state, _ = jax.block_until_ready(advance(learner, state, feed.minibatch, feed.resident, items))
             between = time.perf_counter()
-            jax.block_until_ready(probes.answers(learner, 1, state.params, states))
+            jax.block_until_ready(guard.answers(learner, 1, state.params, states))
             step.append((between - start) / STEPS)
             look.append(time.perf_counter() - between)
         share = np.median(look[1:]) / (EVERY * np.median(step[1:]))

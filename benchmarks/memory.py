@@ -52,7 +52,8 @@ def train(path: Path, home: str) -> None:
     """Train a DQN and print the peak memory of this process."""
     from optimist.agents import preset
     from optimist.data.dataset import Dataset
-    from optimist.training.offline import OfflineTraining, Training
+    from optimist.training.offline import OfflineTraining
+    from optimist.training.settings import Training
 
     sizes = {"steps": UPDATES, "evaluate_every": UPDATES, "hold_out": 0.0}
     settings = Training(**sizes, feed=home, memory_gib=BUDGET / 2**30)

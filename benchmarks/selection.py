@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.choosing.evidence import Rewards, Steps
+from optimist.choosing.fitted_q import FittedQ, Own
+from optimist.choosing.regression import CHUNK, Critic, batch_size, fitted
 from optimist.data import Dataset
-from optimist.training.selection.evidence import Rewards, Steps
-from optimist.training.selection.fitted_q import FittedQ, Own
-from optimist.training.selection.regression import CHUNK, Critic, batch_size, fitted
 
 POLICIES, UPDATES = int(os.environ.get("POLICIES", 25)), int(os.environ.get("UPDATES", 10_000))
 LOGS, STEPS, ACTIONS = int(os.environ.get("LOGS", 1)), 100_000, 4

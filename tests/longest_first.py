@@ -1,13 +1,14 @@
 """Which files of tests begin first: one that takes a minute and began last would be waited for alone."""
 
 LONGEST = (
-    "tests/test_agents.py",
+    "tests/agents/test_learning.py",
+    "tests/agents/test_agents.py",
     "tests/studies/engines/test_cluster.py",
     "tests/training/test_same_play.py",
     "tests/studies/report/test_study_report.py",
     "tests/training/export/test_export.py",
-    "tests/test_actor_critics.py",
-    "tests/training/selection/test_selecting.py",
+    "tests/agents/test_actor_critic.py",
+    "tests/choosing/test_selecting.py",
     "tests/studies/engines/test_engine.py",
     "tests/training/test_resume.py",
     "tests/studies/test_demo.py",

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from little import random_play
+from optimist.choosing.estimators import available
 from optimist.data import Recorder, Spec
 from optimist.studies.job import Job
 from optimist.studies.results.findings import StudyResults
 from optimist.studies.status import write_jobs
-from optimist.training.selection.choice import RULES
 from optimist.training.storage.configuration import toml
 from optimist.training.storage.selected import write_selection
 
@@ -120,7 +120,7 @@ def fqe(step: int, seed: int) -> float:
 
 def write_selections(out: Path, agents: tuple[str, ...] = AGENTS, updates: int = 50) -> Path:
     """A selection.json in every run of these agents: FQE as above, all other scores unknown."""
-    unknown = dict.fromkeys(RULES)
+    unknown = dict.fromkeys(available())
     candidates = [
         {"step": step, "seed": seed, "scores": unknown | {"fqe": fqe(step, seed), "support": 1.0}}
         for step in STEPS

@@ -11,7 +11,6 @@ from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.data.verify import verify
 from optimist.studies.scores import reference
-from optimist.training.resolve import resolve_training
 from optimist.training.storage.run_folder import read_config, read_episodes
 
 SMALL = ["--network", "mlp"]  # the paper's network takes minutes here
@@ -63,21 +62,6 @@ def test_an_agent_learns_from_it_and_is_evaluated_by_steps(log, tmp_path, capsys
     with Image.open(tmp_path / "film.gif") as film:
         assert film.size == (320, 420)
         assert len(np.unique(np.asarray(film.convert("RGB")).reshape(-1, 3), axis=0)) > 5  # in colour
-
-
-def test_the_papers_numbers_are_the_defaults(log, capsys):
-    resolved = resolve_training(Dataset.open(log).spec, "rem")
-    agent, training = resolved
-    assert (training.steps, training.evaluate_every, training.evaluation_steps) == (
-        12_500_000,
-        62_500,
-        125_000,
-    )
-    assert (agent.target_period, agent.columns) == (2_000, 200)
-    assert (agent.optimizer.learning_rate, agent.optimizer.epsilon) == (5e-05, 0.0003125)
-    assert main(["train", "rem", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped to the terminal
-    assert "[paper: 12_500_000, small: 100_000, vectors: 50_000]" in shown
 
 
 def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):

@@ -18,7 +18,7 @@ def test_every_class_of_the_page_is_used_by_its_commands(tmp_path, monkeypatch, 
     (tmp_path / "log.rewards").write_text("1\n2\n3\n")
     try:
         commands = [line for kind, text in written if not kind for line in text.splitlines()]
-        assert len(commands) == 4
+        assert len(commands) == 5
         for line in commands:
             assert main(words_of(line)) == 0, line
     finally:

@@ -14,7 +14,7 @@ from optimist.data import Recorder, Spec
 from optimist.data.disk.manifest import spec_from
 from optimist.errors import DataError, RunError
 from optimist.training.learner import Learner
-from optimist.training.loading import load_run
+from optimist.training.run import load_run
 from optimist.training.storage.checkpoint import load_state, save_state
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.run_folder import read_config

@@ -5,6 +5,9 @@ multiply the same rounded factors, a layer's gradient agrees to float32's own ac
 """
 
 import math
+import subprocess
+import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +15,9 @@ import numpy as np
 import pytest
 
 from optimist.errors import UsageError
-from optimist.networks import TORSOS, Convolution, Layer, LayeredTorso, Table, convolve, implicit, streamed
+from optimist.networks import TORSOS, Convolution, Layer, LayeredTorso, Table, convolve, implicit, rounded
 from optimist.networks.precision import check_precision
+from optimist.networks.rounded import rounded_features
 
 BF16 = 1 / 256
 FLOAT32 = 1e-5
@@ -32,7 +36,7 @@ def error(found, expected) -> float:
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
-def rounded(array):
+def in_bf16(array):
     return array.astype(jnp.bfloat16).astype(jnp.float32)
 
 
@@ -45,7 +49,7 @@ def random_images(random, shape: tuple[int, ...], kind) -> jax.Array:
 def random_layer(random, convolution: Convolution, channels: int) -> Layer:
     shape = (convolution.size, convolution.size, channels, convolution.channels)
     weight = random.normal(size=shape) / math.sqrt(math.prod(shape[:3]))
-    return Layer(rounded(jnp.float32(weight)), jnp.float32(random.normal(size=convolution.channels)))
+    return Layer(in_bf16(jnp.float32(weight)), jnp.float32(random.normal(size=convolution.channels)))
 
 
 @pytest.mark.parametrize(("convolution", "shape", "kind"), LAYERS.values(), ids=LAYERS)
@@ -65,7 +69,7 @@ def test_an_implicit_convolution_is_the_plain_one(convolution, shape, kind):
     expected = plain(layer, floats)
     assert outputs.dtype == jnp.bfloat16
     assert error(outputs, jax.nn.relu(expected)) < BF16
-    direction = rounded(jnp.float32(random.normal(size=outputs.shape)))
+    direction = in_bf16(jnp.float32(random.normal(size=outputs.shape)))
     passed = direction * (outputs > 0)  # what a ReLU sends back, where bf16 made it zero or not
 
     def along(function, images):
@@ -142,20 +146,21 @@ def test_a_rounded_torso_has_the_features_and_gradients_of_the_plain_one():
 
         return jax.jit(jax.grad(loss, has_aux=True))(params)
 
-    (found, rounded_features), (expected, plain_features) = both(torso.rounded), both(torso.plain)
-    assert error(rounded_features, plain_features) < 0.01
+    found, features = both(partial(rounded_features, torso))
+    expected, plain_features = both(torso.plain)
+    assert error(features, plain_features) < 0.01
     for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert error(ours, theirs) < 0.1
 
 
 def test_a_streamed_product_is_the_plain_one():
     random = np.random.default_rng(2)
-    features = rounded(jnp.float32(random.normal(size=(16, 192))))
-    weight = rounded(jnp.float32(random.normal(size=(192, 64)) / 14))
-    direction = rounded(jnp.float32(random.normal(size=(16, 64))))
+    features = in_bf16(jnp.float32(random.normal(size=(16, 192))))
+    weight = in_bf16(jnp.float32(random.normal(size=(192, 64)) / 14))
+    direction = in_bf16(jnp.float32(random.normal(size=(16, 64))))
 
     def streamed_products(features, weight):
-        return jax.vmap(lambda one: streamed.product(one, weight))(features)
+        return jax.vmap(lambda one: rounded.product(one, weight))(features)
 
     def gradients(function):
         return jax.grad(lambda *both: (function(*both) * direction).sum(), argnums=(0, 1))(features, weight)
@@ -175,3 +180,30 @@ def test_the_kernels_serve_networks_of_powers_of_two(torso, shape, serves):
 def test_an_unknown_precision_is_refused():
     with pytest.raises(UsageError, match='no precision "bf61": did you mean "bf16"'):
         check_precision("bf61")
+
+
+WITHOUT_TRITON = """
+import sys
+sys.modules["jax.experimental.pallas.triton"] = None  # as in a JAX that dropped it
+import jax, numpy as np
+from optimist.networks import TORSOS, precision
+precision._on_gpu = lambda: True
+torso, image = TORSOS["minatar"], np.ones((10, 10, 4), bool)
+params = torso.init(jax.random.PRNGKey(0), image.shape, "fan_in")
+with precision.products_in("bf16"):
+    for _ in range(2):
+        np.testing.assert_array_equal(torso(params, image), torso.plain(params, image))
+"""
+
+
+def test_without_the_kernels_compiler_bf16_is_tf32_and_says_so_once():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TRITON], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "cannot compile the kernels of --precision bf16, so products are in tf32: pip install" in line
+
+
+def test_a_torso_imports_no_kernels():
+    script = "import sys, optimist.networks; print('optimist.networks.implicit' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

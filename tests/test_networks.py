@@ -31,8 +31,7 @@ from optimist.networks import (
     initial_weight,
     torso_for,
 )
-from optimist.networks.by_rows import convolve_by_rows
-from optimist.networks.joined import joined_product
+from optimist.networks.convolutions import convolve_by_rows, joined_product
 
 ATARI = Spec(frame_shape=(84, 84, 1), frame_dtype="uint8", actions=4, stack=4)
 MINATAR = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=6)
@@ -267,12 +266,6 @@ def test_a_table_is_one_dense_layer_with_no_bias_at_first(initializer):
         assert not np.any(bias)
 
 
-def test_layers_start_with_different_weights():
-    layers = TORSOS["mlp"].init(jax.random.PRNGKey(0), (64,), "glorot")
-    assert layers[0].weight.shape == layers[1].weight.shape
-    assert not np.allclose(layers[0].weight, layers[1].weight)
-
-
 def test_bytes_are_scaled_to_one_inside_and_other_types_are_not():
     torso = TORSOS["mlp"]
     layers = torso.init(jax.random.PRNGKey(0), (4,), "glorot")
@@ -336,16 +329,6 @@ def test_mixing_separate_networks_is_mixing_their_columns(mixtures):
             expected[a] += columns[a, k] * alpha[k]
     np.testing.assert_allclose(table @ alpha, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(table.mean(), columns.mean(axis=1), rtol=1e-5, atol=1e-6)
-
-
-def test_one_network_among_separate_ones_is_the_network():
-    params = HEADS.init(jax.random.PRNGKey(1), (4,))
-    plain = HEADS(params, OBSERVATION)
-    table = MultiNetwork(HEADS, count=1)(jax.tree.map(lambda leaf: leaf[None], params), OBSERVATION)
-    alpha = np.float32([0.25, 0.75])
-    np.testing.assert_allclose(table.columns(), plain.columns(), rtol=1e-6)
-    np.testing.assert_allclose(table @ alpha, plain @ alpha, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(table.mean(), plain.mean(), rtol=1e-5, atol=1e-7)
 
 
 def test_separate_networks_start_apart_and_within_the_limits_of_one():
@@ -422,14 +405,6 @@ def test_the_gradient_of_a_column_stays_in_its_own_network(column):
     assert np.any(torso[0].weight != 0)  # heads of one network do share a torso
 
 
-def test_separate_networks_have_as_many_parameters_as_so_many_networks():
-    one, four = (
-        sum(leaf.size for leaf in jax.tree.leaves(network.init(jax.random.PRNGKey(0), (4,))))
-        for network in (HEADS, NETWORKS)
-    )
-    assert four == 4 * one == 4 * ((4 * 5 + 5) + (5 * 3 * 2 + 3 * 2))
-
-
 def test_a_linear_network_over_one_hot_states_is_a_table_of_values():
     network = MultiHead(TORSOS["linear"], actions=3, columns=1, initializer="glorot")
     params = network.init(jax.random.PRNGKey(0), (4,))
@@ -475,13 +450,8 @@ def test_widths_are_an_option_of_every_network():
 
 def test_a_network_may_be_said_in_several_ways():
     assert agents.Rem(network="mlp") == agents.Rem(network=Network("mlp"))
-    assert Network(hidden="256-128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
+    assert Network(hidden="256,128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
     assert Network(hidden=[7]).hidden == "7" and Network(hidden=None) == Network()
-    for hidden in ("", "0", "3,,4", "3,-1", "x", (), (2.5,)):
+    for hidden in ("", "0", "3,,4", "3-4", "3,-1", "x", (), (2.5,)):
         with pytest.raises(UsageError, match="write their widths as 400,300"):
             Network(hidden=hidden)
-
-
-def test_the_former_name_of_widths_goes_on_working(caplog):
-    assert agents.Td3(hidden="6-5") == agents.Td3(network=DenseNetwork("6,5"))
-    assert caplog.messages == ['"hidden" is called "network.hidden" now']

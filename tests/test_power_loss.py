@@ -11,8 +11,9 @@ from little import PIXELS, add_metrics, outcome, random_play, small, vectors
 from optimist.data import Dataset, Recorder
 from optimist.data.verify import verify
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.offline import OfflineTraining, Training
-from optimist.training.storage import checked_lines
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
+from optimist.training.storage import rows
 from optimist.training.storage.checkpoint import load_state, save_state
 from optimist.training.storage.run_folder import RunFolder, read_episodes
 from power_loss import ForgetfulDisk, after_every
@@ -65,7 +66,7 @@ def test_rows_older_than_a_checkpoint_outlive_a_power_loss(disk, left):
             folder.save_state(step, state(step))
             run = left() / "run"
             assert load_state(run / "checkpoints", state(0))[0] == step
-            assert checked_lines.verified(run / "metrics.jsonl").count(b"\n") == step // 10
+            assert len(rows.verified(run / "metrics.jsonl")) == step // 10
             assert [row.step for row in read_episodes(run)] == list(range(10, step + 1, 10))
             assert (run / "config.toml").read_bytes() == (disk.folder / "run" / "config.toml").read_bytes()
 

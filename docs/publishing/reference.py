@@ -19,11 +19,10 @@ PYTHON = {
     "What they return": "",
     "optimist.training.run": ["Run"],
     "optimist.training.play.acting": ["Policy"],
-    "optimist.training.selection.ranking": ["Selection", "Ranked"],
+    "optimist.choosing.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
     "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
-    "optimist.training.offline_settings": ["Training"],
-    "optimist.training.online_settings": ["Collection"],
+    "optimist.training.settings": ["Training", "Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
         "OptimistError",

@@ -46,14 +46,11 @@ from optimist import api, envs
 from optimist.data.dataset import Dataset
 from optimist.envs.minatar import GAMES
 from optimist.training.feeding import feed_of
-from optimist.training.guard import sizes
-from optimist.training.interrupt import Interrupted
+from optimist.training.guard import answers, probes_of, sizes
 from optimist.training.learner import Learner, advance
 from optimist.training.play.rollout import play_out_on_device
-from optimist.training.probes import answers, probes_of
-from optimist.training.resolve import resolve_training
-from optimist.training.seed_logs import SeedLogs
-from optimist.training.settling import settled_run
+from optimist.training.resolve import resolve_for_log, resolve_training
+from optimist.training.terminal import Interrupted
 
 PRIMARY, OTHERS = ("dqn", "rem", "c51"), ("qr_dqn", "cql", "discrete_iql")
 AGENTS = {name: (name, None) for name in (*PRIMARY[1:], *OTHERS)}
@@ -159,8 +156,8 @@ def learn(task: Task, asked) -> list[tuple]:
     data = Dataset.open(asked.folder / ("longlog" if task.stage == "long" else "log") / task.game)
     (name, preset), seeds = AGENTS[task.agent], tuple(range(task.seeds))
     found = resolve_training(data.spec, name, preset=preset, recipe="mini", settings={"hold_out": 0.0})
-    logs = SeedLogs(data, found.settings, seeds, lambda log: log.played_by(task.log))
-    agent, training = settled_run(found.agent, found.settings, logs, data, f"minatar_jax/{task.game}")
+    part, game = (lambda log: log.played_by(task.log)), f"minatar_jax/{task.game}"
+    agent, training, logs = resolve_for_log(found.agent, found.settings, data, seeds, part, game)
     learner = Learner(agent, data.spec, precision=training.precision)
     samplers = logs.samplers(training, agent.reads_next_action)
     feed, state = feed_of(samplers, "device"), learner.init(seeds)

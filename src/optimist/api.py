@@ -15,12 +15,11 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, closest
-from optimist.training.loading import load_run
-from optimist.training.run import Run
+from optimist.training.run import Run, load_run
 
 if TYPE_CHECKING:
+    from optimist.choosing.ranking import Selection
     from optimist.training.export import Exported
-    from optimist.training.selection.ranking import Selection
 
 log = logging.getLogger("optimist")
 
@@ -66,9 +65,9 @@ def train(
     data `data.best(0.1)` if `data_per_seed` is "own": then it selects from the log of each player.
     """
     from optimist.training.offline import OfflineTraining, usual_environment, usual_folder
-    from optimist.training.offline_settings import Training
     from optimist.training.resolve import resolve_training
     from optimist.training.seed_logs import whole
+    from optimist.training.settings import Training
 
     dataset = _dataset(agent, data)
     _refuse_misspelt(settings, Training, train)
@@ -120,8 +119,8 @@ def collect(
     """
     from optimist.training.beginning import beginning
     from optimist.training.online import OnlineTraining
-    from optimist.training.online_settings import Collection
     from optimist.training.resolve import resolve_collection
+    from optimist.training.settings import Collection
 
     _refuse_misspelt(settings, Collection, collect)
     spec, start, out = envs.spec_of(environment), None, with_home(out)
@@ -167,7 +166,7 @@ def select(
     `selection.ranking` has all of them. `load(chosen.run, step="chosen")` loads the choice. With `episodes`,
     the policies that rank best play at most that many real episodes in all, which then decide.
     """
-    from optimist.training.selection.selecting import select_policy
+    from optimist.choosing.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)

@@ -8,7 +8,8 @@ import pytest
 from little import GAME, played, small, vectors
 from optimist.cli.main import main
 from optimist.data import Dataset
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from patience import PATIENCE
 
 TRAINING = Training(steps=6, evaluate_every=2, batch=4, hold_out=0)

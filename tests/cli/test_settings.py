@@ -8,7 +8,7 @@ import pytest
 from optimist.cli.options import Parser
 from optimist.cli.settings import add_settings, given, settings_of, shown
 from optimist.errors import UsageError
-from optimist.training.resolve import with_values
+from optimist.training.values import with_values
 
 
 @dataclass(frozen=True)

@@ -115,32 +115,6 @@ def test_cartpole_lanes_equal_gymnasium_alone():
     assert any(step.terminal.any() for step in steps) and any(step.truncated.any() for step in steps)
 
 
-def test_the_seed_decides_and_lanes_differ():
-    first, again, other = (envs.make("gym/CartPole-v1", lanes=2, seed=s).reset() for s in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any() and (first[0] != first[1]).any()
-
-
-def test_a_second_reset_goes_on_with_the_random_stream():
-    env = envs.make("gym/CartPole-v1")
-    assert (env.reset() != env.reset()).any()
-
-
-def test_the_time_limit_truncates_and_does_not_terminate():
-    env = envs.make("gym/Pendulum-v1", max_steps=5)
-    env.reset()
-    steps = [env.step([[0.0]]) for _ in range(5)]
-    assert [bool(step.truncated[0]) for step in steps] == [False] * 4 + [True]
-    assert not any(step.terminal[0] for step in steps)
-
-
-def test_an_episode_that_terminates_at_its_time_limit_is_terminal_only():
-    env = probe(box((2,), np.float32), max_steps=4, length=4)
-    env.reset()
-    step = [env.step([1]) for _ in range(4)][-1]
-    assert step.terminal[0] and not step.truncated[0]
-
-
 def test_pendulum_has_bounds():
     env = envs.make("gym/Pendulum-v1", lanes=2)
     assert (env.spec.discrete, env.spec.action_low, env.spec.action_high) == (False, (-2.0,), (2.0,))

@@ -78,53 +78,6 @@ def test_all_five_games_are_listed():
     assert minatar.games() == sorted(SIZES)
 
 
-def test_the_seed_decides_everything():
-    actions = random_actions("seaquest", 300, 2)
-    first, steps = recorded("minatar/seaquest", lanes=2, seed=1, actions=actions)
-    again_first, again = recorded("minatar/seaquest", lanes=2, seed=1, actions=actions)
-    _, other = recorded("minatar/seaquest", lanes=2, seed=2, actions=actions)
-    np.testing.assert_array_equal(first, again_first)
-    for one, two in zip(steps, again, strict=True):
-        for ours, theirs in zip(one, two, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-    assert any((one.observation != two.observation).any() for one, two in zip(steps, other, strict=True))
-
-
-def test_lanes_differ_under_the_same_actions():
-    actions = np.repeat(random_actions("asterix", 100, 1), 2, axis=1)
-    _, steps = recorded("minatar/asterix", lanes=2, seed=0, actions=actions)
-    assert any((step.observation[0] != step.observation[1]).any() for step in steps)
-
-
-def test_the_cap_truncates_and_does_not_terminate():
-    env = envs.make("minatar/freeway", lanes=2, max_steps=7)
-    env.reset()
-    steps = [env.step([0, 0]) for _ in range(21)]
-    truncated = np.array([step.truncated for step in steps])
-    assert not np.array([step.terminal for step in steps]).any()
-    np.testing.assert_array_equal(np.flatnonzero(truncated.all(axis=1)), [6, 13, 20])
-    assert truncated.sum() == 6
-
-
-def test_a_terminal_step_at_the_cap_is_not_truncated():
-    actions = [[0]] * 200
-    _, free = recorded("minatar/breakout", lanes=1, seed=0, actions=actions)
-    length = int(np.flatnonzero([step.terminal[0] for step in free])[0]) + 1
-    _, capped = recorded("minatar/breakout", lanes=1, seed=0, actions=actions, max_steps=length)
-    assert capped[length - 1].terminal[0] and not capped[length - 1].truncated[0]
-
-
-def test_steps_keep_their_arrays():
-    env = envs.make("minatar/breakout", lanes=2)
-    env.reset()
-    step = env.step([1, 1])
-    copies = [array.copy() for array in step[:-1]]
-    for _ in range(30):
-        env.step([1, 1])
-    for array, copy in zip(step[:-1], copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
 def test_a_picture_shows_the_last_channel_on_top():
     frame = np.zeros((10, 10, 4), bool)
     frame[0, 0, 0] = frame[0, 1, 3] = True

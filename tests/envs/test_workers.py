@@ -1,6 +1,5 @@
 """Lanes divided among processes play as in one process, and no process hangs or outlives its parent."""
 
-import copy
 import gc
 import os
 import signal
@@ -11,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from little import any_action
 from optimist import envs
 from optimist.envs import _workers
 from optimist.errors import RunError, UsageError
@@ -32,7 +32,7 @@ def random_steps(play, count: int = 30) -> list[np.ndarray]:
     random = np.random.default_rng(0)
     arrays = [play.reset()]
     for _ in range(count):
-        arrays += play.step(random.integers(0, play.spec.actions, play.lanes))[:5]
+        arrays += play.step(any_action(play.spec, play.lanes, random))[:5]
     return arrays
 
 
@@ -70,9 +70,9 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-@pytest.mark.parametrize("game", ["breakout", pytest.param("seaquest", marks=pytest.mark.slow)])
-def test_every_array_is_what_one_process_gives(game):
-    made = [envs.make(f"minatar/{game}", lanes=LANES, seed=5, processes=count) for count in (1, 2, 3, 99)]
+@pytest.mark.parametrize(("name", "counts"), [("minatar/breakout", (1, 2, 3, 99)), ("mujoco/Hopper", (1, 2))])
+def test_every_array_is_what_one_process_gives(name, counts):
+    made = [envs.make(name, lanes=LANES, seed=5, processes=count) for count in counts]
     alone, *shared = [random_steps(play) for play in made]
     for arrays in shared:
         for one, other in zip(alone, arrays, strict=True):
@@ -80,21 +80,9 @@ def test_every_array_is_what_one_process_gives(game):
             np.testing.assert_array_equal(one, other)
     assert made[0].versions() == made[1].versions() and made[0].spec == made[1].spec
     assert made[0].name == made[1].name
-    np.testing.assert_array_equal(made[0].render(), made[2].render())
-    assert len(members(made[3])) == LANES
-
-
-def test_a_step_stays_what_it_was_when_the_next_is_played():
-    play = envs.make("minatar/breakout", lanes=4, processes=2)
-    first = play.reset()
-    before = first.copy()
-    step = play.step(np.ones(4, int))
-    kept = copy.deepcopy(step)
-    for _ in range(20):
-        play.step(np.full(4, 2))
-    np.testing.assert_array_equal(first, before)
-    for part, copied in zip(step, kept, strict=True):
-        np.testing.assert_array_equal(part, copied)
+    if name.startswith("minatar/"):  # MuJoCo may lack a display
+        np.testing.assert_array_equal(made[0].render(), made[-1].render())
+    assert len(members(made[-1])) == min(LANES, counts[-1])
 
 
 def test_what_is_refused_alone_is_refused_by_a_team():

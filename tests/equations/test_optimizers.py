@@ -148,8 +148,3 @@ def test_weight_decay_is_pytorchs():
 def test_settings_of_adam_that_make_no_sense_are_refused(changes):
     with pytest.raises(UsageError, match=f"{next(iter(changes))} is"):
         Adam(**changes)
-
-
-def test_the_defaults_are_the_papers():
-    assert RmsProp() == RmsProp(learning_rate=0.00025, decay=0.95, epsilon=0.00001)
-    assert Adam() == Adam(learning_rate=0.00005, epsilon=0.0003125, b1=0.9, b2=0.999)

@@ -24,7 +24,7 @@ CORE = [  # quick tests that touch every floor
     "tests/equations",
     "tests/test_networks.py",
     "tests/test_api.py",
-    "tests/test_agents.py",
+    "tests/agents/test_agents.py",
     "tests/test_portability.py",
     "tests/data/test_sampling.py",
     "tests/data/test_dataset.py",

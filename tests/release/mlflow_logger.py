@@ -39,7 +39,7 @@ def test_a_continued_run_is_the_same_run_and_logs_nothing_twice(client, tmp_path
 
 def test_a_server_that_is_gone_does_not_stop_training(client, tmp_path, caplog):
     logger = Mlflow(tmp_path, seeds=(0,), step=0)
-    client.delete_run(logger._told.runs["0"])
+    client.delete_run(logger._sent.runs["0"])
     logger.add(10, {"loss": 1.0}, 0)
     assert "metrics.jsonl has every figure" in caplog.text
 

@@ -33,7 +33,7 @@ def begin(one: Job, out) -> None:
     data = Dataset.open(one.data_folder(out))
     run = OfflineTraining(
         one.built_agent(), data, one.record(), out=one.run_folder(out), environment=one.environment
-    )
+    ).prepare()
     run.folder.finish()
     run.folder.release()
 

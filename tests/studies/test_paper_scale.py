@@ -23,7 +23,7 @@ from optimist.networks import Convolution, DenseNetwork, LayeredTorso, Network
 from optimist.studies import study_file
 from optimist.studies.job import Job
 from optimist.studies.plan import Study
-from optimist.training.automatic import clipping
+from optimist.training.resolve import clipping
 
 
 def whole(record, /, **values):
@@ -151,7 +151,7 @@ BCQ = whole(  # BCQ's code: BCQ.py
     candidates=10,
     candidates_at_play=10,
     perturbation=0.05,
-    vae_hidden="750-750",
+    vae_hidden="750,750",
 )
 
 # --- How agents learn and play ---
@@ -170,7 +170,7 @@ COMMON = {
 TRAINING = {
     **COMMON,
     "evaluate_every": ITERATION,  # A.3: "online every training iteration"
-    "epsilon": 0.001,  # Table: evaluation epsilon
+    "evaluation_epsilon": 0.001,  # Table: evaluation epsilon
     "n_step": 1,  # code: update_horizon
     "observations": "none",  # not scaled; the network divides frames by 255 (code)
     "hold_out": 0.0,  # ours; 0: learns from every episode
@@ -215,7 +215,7 @@ CONTROL_TRAINING = {
     **CONTINUOUS,
     "steps": 1_000_000,  # BCQ's code
     "evaluate_every": 5_000,  # BCQ's code
-    "epsilon": 0.0,  # Figure 8: "evaluated without exploration noise"
+    "evaluation_epsilon": 0.0,  # Figure 8: "evaluated without exploration noise"
 }
 CONTROL_COLLECTION = {
     **COLLECTION,
@@ -364,7 +364,7 @@ def test_the_study_of_continuous_control_has_the_papers_numbers():
     for job in logs.values():
         check(job, DDPG, CONTROL_COLLECTION, seeds=tuple(range(15)))
     for task, job in random.items():
-        settings = {**RANDOM_PLAY, "batch": 100, "clip_rewards": None, "epsilon": 0.0}
+        settings = {**RANDOM_PLAY, "batch": 100, "clip_rewards": None, "evaluation_epsilon": 0.0}
         check(job, RANDOM, settings, seeds=(0,), data=logs[task].name)
     for (task, _, label), job in runs.items():
         log, seeds = logs[task].name, (0, 1, 2, 3, 4)

@@ -13,7 +13,7 @@ from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import RunError, UsageError
 from optimist.studies import perform, study_file
 from optimist.studies.report.study_report import FILM
-from optimist.training import loading
+from optimist.training import run
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def filmed(monkeypatch):
         shade = np.uint8(len(runs))
         return SimpleNamespace(pictures=lambda frames: [np.full((8, 8, 3), shade)])
 
-    monkeypatch.setattr(loading, "load_run", load_run)
+    monkeypatch.setattr(run, "load_run", load_run)
     return runs
 
 

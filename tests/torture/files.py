@@ -31,11 +31,11 @@ from optimist.studies.status import job_status, note_failure, read_record, write
 from optimist.studies.work import check_trusted
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import PLACES, feed_of
-from optimist.training.loading import load_run
-from optimist.training.storage import checked_lines
+from optimist.training.run import load_run
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.configuration import changes, toml
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, folder_until_exit, recorded, state, two_checkpoints
@@ -252,15 +252,15 @@ def flip_a_file_of_a_run(random: np.random.Generator, folder: Path) -> str:
             add_metrics(run, [{"step": step, "seed": 0, "loss_q": 0.5 / step}])
             run.add_episodes([EpisodeScore(step, 0, n, 1.5 * n, 7) for n in (0, 1)])
         write_alarms(folder, {0: Alarm(10, 5, 9.0, 3.0)})
-    names = ("metrics.jsonl", "episodes.csv", "alarms.json", "metrics.jsonl.crc", "episodes.csv.crc")
+    names = ("metrics.jsonl", "episodes.csv", "alarms.json")
     file = folder / str(random.choice(names))
     file.write_bytes(flipped(file.read_bytes(), random))
     try:
         read_episodes(folder)
         read_alarms(folder)
-        checked_lines.verified(folder / "metrics.jsonl")
+        read_metrics(folder)
     except OptimistError as problem:
-        named = file.name.removesuffix(".crc") in str(problem)
+        named = file.name in str(problem)
         with RunFolder(folder, {}) as run:
             run.rewind(30)  # the run goes on
         return one_line(problem) if named else SILENT
@@ -272,15 +272,15 @@ def leave_links(random: np.random.Generator, folder: Path) -> str:
     victim, run = folder / "victim", folder / "run"
     victim.write_bytes(b"mine")
     run.mkdir()
-    names = ("config.toml", "config.toml.partial", "metrics.jsonl", "metrics.jsonl.crc", "episodes.csv")
-    names += ("episodes.csv.crc", "alarms.json", "alarms.json.partial", "DONE", ".lock", ".holder")
+    names = ("config.toml", "config.toml.partial", "metrics.jsonl", "episodes.csv")
+    names += ("alarms.json", "alarms.json.partial", "DONE", ".lock", ".holder")
     for name in random.choice(names, 3, replace=False).tolist():
         (run / name).symlink_to(victim)
     try:
         with RunFolder(run, {"seeds": [0]}) as held:
             add_metrics(held, [{"step": 10, "seed": 0}])
             held.add_episodes([EpisodeScore(10, 0, 0, 1.0, 7)])
-            write_alarms(run, {0: Alarm(10)})
+            write_alarms(run, {0: Alarm(10, 5, 9.0, 3.0)})
             held.save_state(10, state(10))
             held.finish()
     except OptimistError as problem:

@@ -19,7 +19,7 @@ from optimist.cli.main import main
 from optimist.data import Dataset, Recorder
 from optimist.data.verify import verify
 from optimist.errors import DataError
-from optimist.training.storage import checked_lines
+from optimist.training.storage import rows as row_files
 from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
 from patience import PATIENCE
@@ -120,7 +120,7 @@ def _what_is_left(left: Path, reported: dict[str, int]) -> str:
     if found is None or found[0] < reported["step"]:
         return LOST
     if reported["rows"]:
-        rows = checked_lines.verified(left / "run" / "metrics.jsonl").count(b"\n")
+        rows = len(row_files.verified(left / "run" / "metrics.jsonl"))
         if rows < reported["rows"]:
             return LOST
     return _recording_left(left / "data", reported["recorded"]) if reported["recorded"] else SURVIVED

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from optimist.data import Dataset, formats
+from optimist.data.disk.records import sealed
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
 from optimist.studies.report.study_tables import chosen_by
-from optimist.studies.results import logs, provenance
-from optimist.training.loading import load_run
-from optimist.training.loggers._told import FOLDER, Told
-from optimist.training.storage import alarms, checked_lines, selected
+from optimist.studies.report.study_warnings import first_alarm
+from optimist.studies.results import logs
+from optimist.training.loggers._sent import FOLDER, Sent
+from optimist.training.run import load_run
+from optimist.training.storage import alarms, rows, selected
 from optimist.training.storage.code_versions import read_versions
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.metrics import curves_of, read_metrics
@@ -53,7 +55,7 @@ def selection(run: Path, random: np.random.Generator) -> None:
     record = {"version": selected.VERSION, **facts, "chosen": chosen, "candidates": [dict(POLICY)] * 2}
     record = json.loads(json.dumps(record))
     forge(record, random)
-    (run / selected.NAME).write_text(selected._text(record))
+    (run / selected.NAME).write_text(sealed(record))
     assert kept_steps(run) == [2]
     load_run(run, step="chosen")
     found = selected.read_selection(run) or {}
@@ -62,19 +64,19 @@ def selection(run: Path, random: np.random.Generator) -> None:
 
 
 def alarm(run: Path, random: np.random.Generator) -> None:
-    record = {"0": alarms.Alarm(10, 5, 9.0, 3.0)._asdict()}
+    record = {"0": {"step": 10, "healthy": 5, "value": 9.0, "bound": 3.0}}
     forge(record, random)
-    (run / alarms.NAME).write_text(alarms._text(record))
+    (run / alarms.NAME).write_text(sealed(record))
     found = alarms.read_alarms(run)
     alarms.write_alarms(run, found)
     if found:
-        provenance._when(found)
+        first_alarm(found)
 
 
 def told(run: Path, random: np.random.Generator) -> None:
-    Told(run, "wandb").note(1, {"loss": 0.5}, seed=0)
+    Sent(run, "wandb").note(1, {"loss": 0.5}, seed=0)
     forged_in(run / FOLDER / "wandb.json", random)
-    again = Told(run, "wandb")
+    again = Sent(run, "wandb")
     again.note(3, again.news(3, {"loss": 0.5}, seed=0), seed=0)
 
 
@@ -93,9 +95,8 @@ def remembered(run: Path, random: np.random.Generator) -> None:
 def figures(run: Path, random: np.random.Generator) -> None:
     row = json.loads((run / METRICS).read_text().splitlines()[0])
     forge(row, random)
-    for file in (run / METRICS, checked_lines.checks_of(run / METRICS)):
-        file.unlink()
-    checked_lines.append(run / METRICS, [json.dumps(row) + "\n"])
+    (run / METRICS).unlink()
+    rows.append(run / METRICS, [json.dumps(row)])
     for name in row:
         curves_of(read_metrics(run), name)
 

@@ -6,7 +6,6 @@ import json
 import struct
 import tempfile
 import tomllib
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,12 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optimist.data.disk import manifest
+from optimist.data.disk.records import sealed
 from optimist.errors import OptimistError
 from optimist.studies import status, study_file
 from optimist.studies.results import logs
 from optimist.studies.scores.curves import estimator_sheet
-from optimist.training.loggers._told import Told
-from optimist.training.storage import alarms, checked_lines, code_versions, metrics, run_folder, selected
+from optimist.training.loggers._sent import Sent
+from optimist.training.storage import alarms, code_versions, episodes, metrics, rows, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
 numbers = st.integers() | st.sampled_from([-1, 0, 2**31, 2**63, 10**30]) | st.floats()
@@ -58,7 +58,7 @@ def test_a_manifest_of_any_bytes(content):
 def test_a_manifest_of_any_values_under_its_hash(record):
     record = {"format": manifest.FORMAT, "version": manifest.VERSION, **record}
     try:
-        content = manifest.signed(record).encode()
+        content = sealed(record).encode()
     except ValueError:  # the forger's own file cannot be written
         return
     refused_in_one_line("manifest.json", content, manifest.read)
@@ -74,7 +74,7 @@ def test_a_checkpoint_of_any_header(header, data):
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200) | st.dictionaries(st.sampled_from(["0", "1", "crc"]), plain))
+@given(st.binary(max_size=200) | st.dictionaries(st.sampled_from(["0", "1", "sha256"]), plain))
 def test_alarms_of_any_bytes(content):
     content = content if isinstance(content, bytes) else json.dumps(content).encode()
     refused_in_one_line(alarms.NAME, content, alarms.read_alarms)
@@ -87,16 +87,14 @@ def test_a_configuration_of_any_bytes(content):
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200), st.binary(max_size=100) | st.none())
-def test_rows_of_any_bytes(content, checks):
+@given(st.binary(max_size=200), st.booleans())
+def test_rows_of_any_bytes(content, checked):
     def read(folder: Path) -> None:
-        if checks is not None:
-            (folder / "episodes.csv.crc").write_bytes(checks)
         run_folder.read_episodes(folder)
-        checked_lines.rewind(folder / "episodes.csv", 3, comes_again=True)
+        rows.rewind(folder / "episodes.csv", 3, episodes.HEADER, comes_again=True)
 
-    header = b"step,seed,episode,return,length\n"
-    refused_in_one_line("episodes.csv", header + content, read)
+    header = episodes.HEADER if checked else episodes.PLAIN
+    refused_in_one_line("episodes.csv", header.encode() + content, read)
 
 
 # Records of a run and of a study: some under a right checksum, which a forger can compute.
@@ -129,7 +127,7 @@ def test_a_selection_of_any_values_under_its_checksum(record):
 
     content = record if isinstance(record, bytes) else json.dumps(record).encode()
     if isinstance(record, dict):
-        content = selected._text({**record}).encode()
+        content = sealed(record).encode()
     refused_in_one_line(selected.NAME, content, read)
 
 
@@ -150,7 +148,7 @@ def test_what_a_service_was_told_of_any_values(record):
     def read(folder: Path) -> None:
         (folder / "loggers").mkdir()
         (folder / "wandb.json").rename(folder / "loggers" / "wandb.json")
-        service = Told(folder, "wandb")
+        service = Sent(folder, "wandb")
         assert service.news(10**9, {"loss": 0.5}, seed=0) in ({}, {"loss": 0.5})
         service.note(10**9, {"loss": 0.5}, seed=0)
         assert isinstance(service.name, str) and all(isinstance(run, str) for run in service.runs.values())
@@ -180,19 +178,14 @@ def test_remembered_logs_of_any_values(record):
 @given(st.lists(st.fixed_dictionaries({}, optional={"step": plain, "seed": plain, "loss": plain}) | plain))
 @example([{"step": 1, "seed": [], "loss": 0.5}])
 @example([{"step": float("inf"), "seed": 0}])
-def test_figures_of_any_values_under_their_checks(rows):
+def test_figures_of_any_values_under_their_checks(written):
     def read(folder: Path) -> None:
-        file = folder / run_folder.METRICS
-        checks = b"".join(
-            b"%08x %d\n" % (zlib.crc32(line), checked_lines._step(line) or 0)
-            for line in file.read_bytes().splitlines(keepends=True)
-        )
-        checked_lines.checks_of(file).write_bytes(checks)
+        (folder / run_folder.METRICS).unlink()
+        rows.append(folder / run_folder.METRICS, [json.dumps(row) for row in written])
         estimator_sheet(found := metrics.read_metrics(folder))
         metrics.curves_of(found, "loss")
 
-    content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    refused_in_one_line(run_folder.METRICS, content, read)
+    refused_in_one_line(run_folder.METRICS, b"", read)
 
 
 @settings(deadline=None)

@@ -15,10 +15,10 @@ from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning, split
 from optimist.training.learner import advance
-from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Mixed
 from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_collection
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.run_folder import read_config

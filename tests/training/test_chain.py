@@ -6,8 +6,9 @@ from benchmarks import chain
 
 import optimist
 from optimist import agents
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.recipes import RECIPES
+from optimist.training.settings import Training
 
 SOLVES = ("dqn", "rem", "c51", "qr_dqn", "cql", "discrete_iql")
 FEW = {"columns": 20}  # instead of 200 heads or quantiles, to be quick
@@ -23,7 +24,7 @@ def agent(name: str):
 def trained(name: str, case: str, out) -> OfflineTraining:
     steps = STEPS.get(name, 3_000)
     training = Training(steps=steps, evaluate_every=steps, keep_policies=0)
-    return OfflineTraining(agent(name), chain.dataset(case), training, out=out)
+    return OfflineTraining(agent(name), chain.dataset(case), training, out=out).prepare()
 
 
 @pytest.mark.parametrize("name", SOLVES)

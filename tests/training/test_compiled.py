@@ -11,7 +11,8 @@ from little import plain_python
 COMPILE = """
 import logging, jax, jax.numpy as jnp
 {before}
-import optimist.training.learner
+from optimist.training.compiled import set_up_jax
+set_up_jax()
 logging.basicConfig(format="%(message)s")
 logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
 print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((4, 4))).sum())
@@ -137,6 +138,11 @@ print([float(abs(leaf).sum()) for leaf in jax.tree.leaves(state.params)])
 print([leaf.dtype for leaf in jax.tree.leaves(state)])
 print(jax.random.normal(jax.random.PRNGKey(3), (5,)))
 """
+
+
+def test_importing_the_package_leaves_jax_as_it_is(tmp_path):
+    text = "import jax, optimist, optimist.training.offline; print(jax.config.jax_compilation_cache_dir)"
+    assert plain_python(text, XDG_CACHE_HOME=tmp_path).strip() == "None" and not list(tmp_path.iterdir())
 
 
 def test_no_variable_of_jax_changes_a_bit():

@@ -7,9 +7,9 @@ import pytest
 from little import played
 from optimist.data import Dataset
 from optimist.errors import RunError
-from optimist.training.loading import load_run
 from optimist.training.offline import OfflineTraining
 from optimist.training.resolve import resolve_training
+from optimist.training.run import load_run
 from optimist.training.storage.configuration import changes, toml
 from optimist.training.storage.run_folder import read_config
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("edited")
     data = Dataset.open(played(folder / "log", game="gym/CartPole-v1", rows=5, lanes=2))
     agent, training = resolve_training(data.spec, "dqn", recipe="small")
-    OfflineTraining(agent, data, training, out=folder / "run", environment="").folder.release()
+    OfflineTraining(agent, data, training, out=folder / "run", environment="").prepare().folder.release()
     return folder / "run"
 
 

@@ -227,8 +227,10 @@ def test_a_policy_without_masks_obeys_those_of_the_environment(tmp_path):
     assert log.timeline.allowed is None
     run = optimist.train(small("dqn"), log, steps=2, out=tmp_path / "run", environment="")
     assert not run.masked and run.policy(np.zeros(2, np.float32)) in range(ACTIONS)
-    rows = optimist.load(tmp_path / "run").evaluate(2, environment="gym/Open-v0")
-    assert len(rows) == 2
+    run, played = optimist.load(tmp_path / "run"), Gates.played
+    assert len(run.evaluate(2, environment=GATES, epsilon=0.5)) == 2  # a gate raises at a forbidden action
+    assert Gates.played >= played + 2 * LENGTH
+    assert len(run.evaluate(2, environment="gym/Open-v0")) == 2
 
 
 @pytest.mark.parametrize(
@@ -520,34 +522,45 @@ def test_what_is_remembered_of_play_has_its_masks():
 
 
 class Plain(HuberAgent):
-    """DQN as docs/extending.md writes it."""
+    """DQN as docs/extending.md writes it, with a network that reads what `seen` makes of an observation."""
+
+    @staticmethod
+    def seen(observation):
+        return observation
+
+    def init(self, key, spec):
+        return {"q": self.table(spec).init(key, self.seen(jnp.zeros(spec.observation_shape)).shape)}
 
     def values(self, table):
         return table.mean()
 
     def loss(self, q, q_target, step, key):
         target = self.target(step, self.next_table(q_target, step).mean().max())
-        return self.error_loss(target - q(step.observation).mean()[step.action])
+        return self.error_loss(target - q(self.seen(step.observation)).mean()[step.action])
 
     def next_table(self, q_target, step):
-        return q_target(step.next_observation, step.next_allowed)
+        return q_target(self.seen(step.next_observation), step.next_allowed)
 
-
-class Halved(Plain):
-    def next_table(self, q_target, step):
-        return q_target(step.next_observation * 1.0, step.next_allowed)
-
-
-class Cast(Plain):
-    def next_table(self, q_target, step):
-        return q_target(step.next_observation.astype(jnp.float16).astype(jnp.float32), step.next_allowed)
+    def action(self, spec, params, observation, key, allowed=None):
+        return super().action(spec, params, self.seen(observation), key, allowed)
 
 
 class Cropped(Plain):
-    def next_table(self, q_target, step):
-        return q_target(
-            jnp.concatenate([step.next_observation[:2], step.next_observation[2:]]), step.next_allowed
-        )
+    @staticmethod
+    def seen(observation):
+        return observation[1:]
+
+
+class Cast(Plain):
+    @staticmethod
+    def seen(observation):
+        return jnp.round(8 * observation).astype(jnp.int8)
+
+
+class Normalised(Plain):
+    @staticmethod
+    def seen(observation):
+        return (observation - observation.mean()) / observation.std()
 
 
 class Careless(Plain):
@@ -559,22 +572,34 @@ class Unworried(Careless):
     next_is_a_maximum = False
 
 
+MASKED = vectors(20, actions_count=3).spec
+
+
+def params_and_targets(agent) -> tuple[dict, dict]:
+    """The targets value the last action far above the others."""
+    params = agent.init(jax.random.PRNGKey(0), MASKED)
+    return params, {"q": {**params["q"], "bias": params["q"]["bias"].at[2].add(100.0)}}
+
+
 def next_value(agent, allowed) -> float:
     """The loss on steps whose best next action is the last one, and far better than the others."""
-    spec = vectors(20, actions_count=3).spec
-    params = agent.init(jax.random.PRNGKey(0), spec)
-    targets = {"q": {**params["q"], "bias": params["q"]["bias"].at[2].add(100.0)}}
     nothing, mask = np.zeros(4, np.float32), None if allowed is None else np.tile(allowed, (4, 1))
-    frames = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float16).astype(np.float32)
+    frames = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32)
     batch = Transition(frames[0], nothing.astype(int), nothing, nothing + 0.9, frames[1], mask, mask)
-    return float(Learner(agent, spec).losses(params, targets, batch, jax.random.PRNGKey(1))["q"])
+    both = params_and_targets(agent)
+    return float(Learner(agent, MASKED).losses(*both, batch, jax.random.PRNGKey(1))["q"])
 
 
-@pytest.mark.parametrize("kind", [Plain, Halved, Cast, Cropped])
+@pytest.mark.parametrize("kind", [Plain, Cropped, Cast, Normalised])
 def test_an_agent_that_changes_the_observation_keeps_its_mask(kind):
     agent = kind(network="mlp")
     assert next_value(agent, [True, True, False]) < 10 < next_value(agent, [True, True, True])
     assert next_value(agent, None) == pytest.approx(next_value(agent, [True, True, True]), rel=1e-6)
+    learner, params = Learner(agent, MASKED), params_and_targets(agent)[1]
+    stacked, frame = jax.tree.map(lambda leaf: leaf[None], params), np.float32([[[3, 1, 4, 1]]])
+    for mask, chosen in (([True, True, True], {2}), ([True, True, False], {0, 1})):
+        (taken,) = act(learner, stacked, frame, 0.0, jax.random.PRNGKey(0), 0, np.array([[mask]]))[0]
+        assert int(taken) in chosen
 
 
 def test_an_agent_that_forgets_the_mask_is_told_how_to_give_it():

@@ -12,8 +12,9 @@ from optimist import agents, envs
 from optimist.agents._agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
-from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, is_due, mean_scores
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.learner import Learner
+from optimist.training.settings import is_due
 
 
 class Coin(gymnasium.Env):

@@ -1,6 +1,5 @@
 """A seed whose values exceed what its log can pay is noticed, and its last healthy policy is kept."""
 
-import json
 from dataclasses import dataclass, replace
 
 import jax
@@ -17,10 +16,12 @@ from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
 from optimist.training.guard import Guard, first_health, is_due, remedy
 from optimist.training.learner import Learner
-from optimist.training.loading import load_run
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.resolve import resolve_collection
+from optimist.training.run import load_run
+from optimist.training.settings import Training
 from optimist.training.storage.alarms import Alarm, read_alarms
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import read_config
 
 
@@ -70,12 +71,12 @@ CLIMBER = Climber()
 
 
 def climb(out, *, agent=CLIMBER, seeds=(CALM, WILD), **settings):
-    training = OfflineTraining(agent, LOG, replace(SHORT, **settings), out=out, seeds=seeds)
+    training = OfflineTraining(agent, LOG, replace(SHORT, **settings), out=out, seeds=seeds).prepare()
     return training.run()
 
 
 def rows_of(run) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(run)
 
 
 # The rule itself.
@@ -167,7 +168,8 @@ def test_the_ratio_is_logged_at_every_look(continued):
 
 def test_the_healthy_policy_is_the_one_before_the_first_unhealthy_look(tmp_path, continued, caplog):
     climb(tmp_path, evaluate_every=15)  # 15 is within twice the bound
-    assert read_alarms(tmp_path)[WILD][:2] == (60, 15)
+    alarm = read_alarms(tmp_path)[WILD]
+    assert (alarm.step, alarm.healthy) == (60, 15)
     run = load_run(tmp_path, step="healthy")
     np.testing.assert_allclose(run.params["height"]["at"], [0, 15], rtol=1e-4)
     assert run.step == 15 and load_run(tmp_path).step == 120
@@ -277,7 +279,8 @@ def test_a_seed_whose_figures_are_not_finite_is_frozen_too(tmp_path, caplog):
     agent = Climber(fails_at=30.0)
     state = climb(tmp_path, agent=agent, evaluate_every=15, on_divergence="freeze")
     np.testing.assert_allclose(state.params["height"]["at"], [0, 15], rtol=1e-4)
-    assert read_alarms(tmp_path)[WILD][:3] == (45, 15, None)
+    alarm = read_alarms(tmp_path)[WILD]
+    assert (alarm.step, alarm.healthy, alarm.value) == (45, 15, None)
     assert "its figures are not finite" in caplog.text
     with pytest.raises(DivergedError, match="not finite"):
         climb(tmp_path / "without", agent=agent)
@@ -322,21 +325,6 @@ def test_damaged_alarms_are_written_again(tmp_path, continued):
     assert read_alarms(tmp_path) == read_alarms(continued)
 
 
-def test_a_checkpoint_of_an_older_version_continues(tmp_path, continued):
-    """It knows nothing of health: the guard begins at its step, and keeps alarms that were raised before."""
-    climb(tmp_path, steps=40)
-    training = OfflineTraining(CLIMBER, LOG, replace(SHORT, steps=40), out=tmp_path, seeds=(CALM, WILD))
-    step, state = training.folder.load_state(like=training.learner.shapes((CALM, WILD)))
-    training.folder.save_state(step, state)  # as it was written before
-    training.folder.release()
-    (tmp_path / "alarms.json").write_text(f'{{"{CALM}": 30}}')
-    climb(tmp_path)
-    known = read_alarms(tmp_path)
-    assert known[CALM] == Alarm(30) and known[WILD][:2] == (100, 40)
-    ours, whole = (load_run(run).params["height"]["at"] for run in (tmp_path, continued))
-    np.testing.assert_array_equal(ours, whole)
-
-
 def test_an_unknown_response_is_refused():
     with pytest.raises(UsageError, match='no on_divergence "frieze": did you mean "freeze"'):
         Training(on_divergence="frieze")
@@ -378,7 +366,7 @@ def test_the_limit_of_targets_follows_the_log_and_its_rewards(tmp_path):
         training = replace(SHORT, clip_rewards=clip, steps=1)
         found = OfflineTraining(
             small("rem", target_limit="auto"), LOG, training, out=tmp_path / str(number), seeds=seeds
-        )
+        ).prepare()
         found.folder.release()
         expected = logged_values(LOG, 0.99, clip=clip).largest
         assert found.learner.agent.target_limit == expected

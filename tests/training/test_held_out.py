@@ -1,18 +1,16 @@
 """Losses on held-back episodes are logged, and nothing else of a run changes."""
 
-import json
-
 import numpy as np
 import pytest
 
 from little import outcome, played, small, vectors
 from optimist.data import Dataset, Sampler
 from optimist.errors import DataError, DivergedError, UsageError
-from optimist.training.estimators import held_out_courses, held_out_remarks
-from optimist.training.held_out import HeldOut
 from optimist.training.learner import Learner
-from optimist.training.loading import load_run
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.measures import HeldOut, held_out_courses, held_out_remarks
+from optimist.training.offline import OfflineTraining
+from optimist.training.run import load_run
+from optimist.training.settings import Training
 from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import read_config
 
@@ -21,11 +19,11 @@ NAME = "held_out_loss_q"
 
 def train(data, out, agent="dqn", *, seeds=(0, 1), **settings):
     training = Training(**{"steps": 40, "batch": 4, "evaluate_every": 20, **settings})
-    return OfflineTraining(small(agent), data, training, out=out, seeds=seeds)
+    return OfflineTraining(small(agent), data, training, out=out, seeds=seeds).prepare()
 
 
 def rows(out) -> list[dict]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(out)
 
 
 def without_held(out) -> list[dict]:

@@ -13,13 +13,14 @@ from little import outcome, small, vectors
 from optimist.agents import TableAgent
 from optimist.cli.main import main
 from optimist.errors import RunError, UsageError
-from optimist.training import inputs
+from optimist.training import scaling
 from optimist.training.export.numpy_policy import NumpyPolicy
-from optimist.training.inputs import Inputs, measured
 from optimist.training.learner import Learner
-from optimist.training.loading import load_run
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.play.acting import Player, Policy
+from optimist.training.run import load_run
+from optimist.training.scaling import Inputs, measured
+from optimist.training.settings import Training
 from optimist.training.storage.run_folder import read_config
 
 SHORT = Training(steps=300, evaluate_every=100, batch=16, hold_out=0)
@@ -154,15 +155,17 @@ def test_a_resumed_run_has_the_bits_of_a_straight_one(run, tmp_path):
 
 
 def test_a_resumed_run_takes_the_stored_numbers_and_does_not_measure_again(run, monkeypatch):
-    monkeypatch.setattr(inputs, "_blocks", lambda logs: pytest.fail("the data was measured again"))
-    training = OfflineTraining(small("rem", **QUICK), unlike(), SHORT, out=run.path)
+    monkeypatch.setattr(scaling, "_blocks", lambda logs: pytest.fail("the data was measured again"))
+    training = OfflineTraining(small("rem", **QUICK), unlike(), SHORT, out=run.path).prepare()
     training.folder.release()
     assert training.learner.inputs == run.learner.inputs
 
 
 def test_another_scaling_is_another_run(run):
     with pytest.raises(RunError) as caught:
-        OfflineTraining(small("rem", **QUICK), unlike(), replace(SHORT, observations="range"), out=run.path)
+        OfflineTraining(
+            small("rem", **QUICK), unlike(), replace(SHORT, observations="range"), out=run.path
+        ).prepare()
     assert "(training.observations: 'standard' saved, 'range' requested)" in str(caught.value)
 
 
@@ -209,7 +212,7 @@ def test_numbers_from_a_file_are_checked(table):
 
 @pytest.mark.parametrize("block", [8, 200, 2**24])
 def test_a_log_is_measured_in_blocks_of_any_size(block, monkeypatch):
-    monkeypatch.setattr(inputs, "BLOCK", 32 * block)
+    monkeypatch.setattr(scaling, "BLOCK", 32 * block)
     random = np.random.default_rng(0)
     features = (random.normal(size=(500, 4)) * [1, 1e-3, 1e6, 0] + [1e6, 0, 3, 7]).astype(np.float32)
     ends = random.random(500) < 0.1
@@ -245,7 +248,9 @@ def test_images_are_not_scaled(kind, tmp_path):
     )
     assert measured([images], "none") is None
     with pytest.raises(UsageError, match="needs vectors of float32; these are 3x3x1 uint8 frames"):
-        OfflineTraining(small("dqn"), images, replace(SHORT, observations=kind), out=tmp_path / "run")
+        OfflineTraining(
+            small("dqn"), images, replace(SHORT, observations=kind), out=tmp_path / "run"
+        ).prepare()
     assert not (tmp_path / "run").exists()
 
 

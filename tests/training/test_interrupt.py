@@ -7,7 +7,7 @@ import pytest
 
 from little import begin, interrupted, lines, outcome, small_words, wait_for
 from optimist.cli.main import main
-from optimist.training.interrupt import Interrupted, StopRequest
+from optimist.training.terminal import Interrupted, StopRequest
 
 
 def test_signals_save_the_run_and_cost_no_bit(log, tmp_path):

@@ -16,11 +16,11 @@ from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.verify import verify
 from optimist.errors import RunError
-from optimist.training import online, services
-from optimist.training.interrupt import Interrupted
+from optimist.training import online
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
+from optimist.training.terminal import Interrupted
 from patience import PATIENCE
 
 SHORT = Collection(
@@ -90,7 +90,7 @@ def stopped_without_a_checkpoint(out, monkeypatch, at: int) -> None:
 def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
     tmp_path, monkeypatch, small_shards, new_episodes, caplog
 ):
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)  # a checkpoint with the first shard and no other
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e-12)  # a checkpoint with the first shard and no other
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     newest = max((tmp_path / "agent" / "checkpoints").glob("step-*")).name
     assert int(newest.split("-")[1]) == 40
@@ -107,7 +107,7 @@ def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
 
 
 def test_catching_up_can_be_stopped_and_goes_on(tmp_path, monkeypatch, small_shards, new_episodes):
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e-12)
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     monkeypatch.setattr(online, "UPDATES_AT_ONCE", 7)
     learn, calls = online.Replay.learn, iter(range(100))
@@ -137,12 +137,12 @@ def test_a_checkpoint_comes_with_the_first_shard_and_while_they_are_cheap(
     monkeypatch.setattr(
         checkpoint, "save_state", lambda folder, step, *more: saved.append(step) or save(folder, step, *more)
     )
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e9)
     collect(tmp_path / "cheap")
     assert saved == [0, 40, 80, 120, 160, 200, 240]
     assert len(list((tmp_path / "cheap").glob("steps-*.arrow"))) == 6  # and makes no shard smaller
     saved.clear()
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e-12)
     collect(tmp_path / "dear")
     assert saved == [0, 40, 240]
 

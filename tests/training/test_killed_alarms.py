@@ -19,7 +19,8 @@ sys.path.insert(0, sys.argv[3])
 import numpy as np
 from little import small
 from optimist.data import from_arrays
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 
 at = np.arange(64)
 log = from_arrays(np.stack([np.ones(64), at % 8 / 8], axis=1).astype(np.float32), at % 16 // 15, np.ones(64),

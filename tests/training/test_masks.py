@@ -18,8 +18,8 @@ from optimist.errors import UsageError
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining
-from optimist.training.offline_settings import Training
 from optimist.training.play.acting import Policy
+from optimist.training.settings import Training
 
 SPEC = vectors(20, actions_count=3).spec
 MAXIMISING = ("dqn", "rem", "c51", "qr_dqn", "discrete_bcq")  # a value, a mixture, atoms, quantiles, a filter
@@ -254,5 +254,7 @@ def test_a_policy_takes_images_in_the_layout_of_the_log(shape):
 
 def test_a_training_says_that_its_environment_has_no_masks(tmp_path, caplog):
     data = vectors(40, actions_count=2, allowed_actions=np.ones((40, 2), bool))
-    OfflineTraining(small("dqn"), data, Training(steps=2), out=tmp_path, environment="gym/CartPole-v1")
+    OfflineTraining(
+        small("dqn"), data, Training(steps=2), out=tmp_path, environment="gym/CartPole-v1"
+    ).prepare()
     assert "gym/CartPole-v1 gives none: every action can be chosen there" in caplog.text

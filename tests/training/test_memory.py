@@ -6,7 +6,7 @@ import pytest
 
 from little import pixels
 from optimist.data.sampling import Sampler
-from optimist.training import feeding, memory, sizes
+from optimist.training import feeding, memory
 
 GIB = 2**30
 
@@ -75,9 +75,9 @@ def test_a_schedulers_limit_counts_where_no_cgroup_enforces_it(machine, monkeypa
 
 def test_runs_that_share_a_machine_share_its_memory(machine, monkeypatch):
     machine("0::/\n", **{"memory.max": str(4 * GIB)})
-    assert sizes.available_bytes() == 4 * GIB
+    assert memory.available_bytes() == 4 * GIB
     monkeypatch.setenv(memory.RUNS_PER_MACHINE, "4")
-    assert sizes.available_bytes() == GIB
+    assert memory.available_bytes() == GIB
 
 
 def test_the_feed_keeps_to_the_share(machine, monkeypatch, tmp_path):

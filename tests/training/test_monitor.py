@@ -10,8 +10,9 @@ from optimist.cli.main import main
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError
 from optimist.training.learner import Learner
-from optimist.training.monitor import Monitor, check_finite
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.measures import Monitor, check_finite
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from optimist.training.storage.checkpoint import load_state
 
 BOTH = np.array([True, True])

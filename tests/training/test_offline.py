@@ -12,11 +12,13 @@ from little import GAME, outcome, small, vectors
 from optimist.agents import from_description
 from optimist.data import Dataset
 from optimist.errors import DataError, OptimistError, RunError, UsageError
-from optimist.training.interrupt import Interrupted
-from optimist.training.loading import load_run
 from optimist.training.measures import Measures
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.run import load_run
+from optimist.training.settings import Training
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.terminal import Interrupted
 
 SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
 
@@ -33,7 +35,7 @@ def finished(log, tmp_path_factory):
 
 
 def rows_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(run)
 
 
 def test_every_seed_is_evaluated_when_it_is_due(finished):
@@ -80,7 +82,9 @@ def test_the_folder_says_what_was_asked_and_with_what(finished, log):
 
 def test_the_learner_multiplies_with_the_precision_that_was_asked_for(log, tmp_path):
     asked = replace(SHORT, precision="float32")
-    training = OfflineTraining(small("rem"), Dataset.open(log), asked, out=tmp_path, environment=GAME)
+    training = OfflineTraining(
+        small("rem"), Dataset.open(log), asked, out=tmp_path, environment=GAME
+    ).prepare()
     assert training.learner.precision == "float32"
 
 
@@ -173,7 +177,7 @@ def test_a_damaged_checkpoint_costs_one_interval_and_no_bit(log, tmp_path, finis
         {"n_step": 0},
         {"gamma": 1.01},
         {"gamma": float("nan")},
-        {"epsilon": -0.1},
+        {"evaluation_epsilon": -0.1},
         {"clip_rewards": 0.0},
         {"memory_gib": 0.0},
         {"memory_gib": float("inf")},
@@ -212,7 +216,7 @@ def test_vector_actions_are_refused_before_anything_is_written(tmp_path):
     vector_actions = Dataset.from_arrays(np.zeros((50, 3)), arms, np.zeros(50), np.ones(50, bool))
     assert data.spec.discrete and not vector_actions.spec.discrete
     with pytest.raises(DataError, match="discrete actions"):
-        OfflineTraining(small("rem"), vector_actions, SHORT, out=tmp_path / "run")
+        OfflineTraining(small("rem"), vector_actions, SHORT, out=tmp_path / "run").prepare()
     assert not (tmp_path / "run").exists()
 
 

@@ -17,12 +17,12 @@ from optimist.equations.optimizers import RmsProp
 from optimist.errors import DataError, DivergedError, RunError, UsageError
 from optimist.training import services
 from optimist.training.evaluation import evaluate
-from optimist.training.interrupt import Interrupted
-from optimist.training.loading import load_run
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
 from optimist.training.play.playing import acting_key
+from optimist.training.run import load_run
+from optimist.training.settings import Collection
 from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.terminal import Interrupted
 
 SHORT = Collection(
     steps=240,

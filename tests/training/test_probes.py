@@ -6,8 +6,8 @@ import pytest
 
 from little import small, vectors
 from optimist.data import Dataset, Recorder, Sampler, Spec
+from optimist.training.guard import COMPARED, COUNT, agreement, answers, probes_of
 from optimist.training.learner import Learner
-from optimist.training.probes import COMPARED, COUNT, agreement, answers, probes_of
 
 
 def small_players(path, players: tuple[int, ...]) -> Dataset:

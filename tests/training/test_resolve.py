@@ -14,13 +14,12 @@ from little import played
 from optimist import agents, envs
 from optimist.agents import described
 from optimist.cli.main import perform
-from optimist.data import from_arrays
+from optimist.data import Dataset, from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
-from optimist.training import offline, online, settling
+from optimist.training import offline, online, resolve
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.seed_logs import SeedLogs, with_hold_out
 from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
@@ -48,11 +47,11 @@ def only_asked(monkeypatch):
     def begin(self, agent, where, settings, *, out, environment=None, **_):
         agent.check(where.spec if hasattr(where, "spec") else made(where).spec)
         if isinstance(where, str):
-            settings = online.settled_for(settings, where)
+            settings = resolve.resolve_for_environment(settings, where)
         else:
-            settings = with_hold_out(settings, [where], environment)
-            logs = SeedLogs(where, settings, (0,))
-            agent, settings = settling.settled_run(agent, settings, logs, where, environment)
+            agent, settings, _ = resolve.resolve_for_log(
+                agent, settings, where, (0,), environment=environment
+            )
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:
@@ -105,6 +104,48 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
             limit = asked_for["training"].get("clip_rewards")
             assert limit == (1.0 if game.partition("/")[0] in CLIPPED else None)
             assert asked_for["training"].get("observations") != "auto"
+
+
+def foreign_logs() -> dict[str, Dataset]:
+    """Somebody else's logs, each with what "auto" follows from."""
+    random, count = np.random.default_rng(0), 60
+    ends, arms = np.arange(count) % 10 == 9, random.integers(2, size=count)
+    vectors, rewards = random.normal(size=(count, 3)), 100 * random.normal(size=count)
+    pictures = random.integers(0, 256, size=(count, 10, 10, 1)).astype(np.uint8)
+    pushes = np.clip(random.normal(size=(count, 2)), -1, 1)
+    logged = functools.partial(Dataset.from_arrays, truncations=False)
+    return {
+        "pictures": logged(pictures, arms, rewards, ends, channels="last"),
+        "vectors": logged(vectors, arms, rewards, ends),
+        "vector actions": logged(vectors, pushes, rewards, ends),
+        "masks": logged(vectors, arms, rewards, ends, allowed_actions=np.ones((count, 2), bool)),
+        "small rewards": logged(vectors, arms, rewards / 1e6, ends),
+    }
+
+
+RECIPE_OF = {"pictures": "small", "vector actions": "control"}  # for the others "vectors"
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("foreign")
+    return {kind: log.save(folder / kind).path for kind, log in foreign_logs().items()}
+
+
+@pytest.mark.parametrize("name", agents.available())
+def test_every_way_to_ask_finds_the_same_values_in_a_foreign_log(name, foreign, tmp_path, monkeypatch):
+    """A study, and so the demo, which is one, gave every agent the scale and the loss of the paper."""
+    for kind, log in foreign.items():
+        common = {"environment": "", "preset": None, "recipe": RECIPE_OF.get(kind, "vectors"), "seeds": (0,)}
+        job = Job(name="x", agent=name, data=str(log), settings={"steps": 7}, **common)
+        with only_asked(monkeypatch):
+            python = asked(lambda log=log: optimist.train(name, log, steps=7))
+            words = asked(lambda log=log: perform(["train", name, str(log), "--steps", "7"]))
+            study = asked(lambda job=job: perform_job(job, tmp_path))
+        assert python == words == study, kind
+        if isinstance(python, dict):  # not refused
+            decided = {**python["agent"], **python["training"]}
+            assert "auto" not in [decided.get(setting) for setting in resolve.FOLLOWING]
 
 
 def test_a_precision_is_the_same_setting_in_python_and_on_the_command_line(logs, tmp_path, monkeypatch):

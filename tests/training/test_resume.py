@@ -11,7 +11,8 @@ from little import begin, lines, outcome, small, small_words, wait_for
 from optimist.agents import available, preset
 from optimist.agents._actor_critic import ActorAgent
 from optimist.data import Dataset
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from patience import PATIENCE
 
 

@@ -12,15 +12,14 @@ from optimist.data.disk import manifest
 from optimist.data.returns_to_go import logged_values
 from optimist.data.sampling import FiveBuffers, Sampler
 from optimist.errors import UsageError
-from optimist.training.automatic import clipping, is_own, scaling
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Recall
-from optimist.training.rewards import extremes, outlier, remarks, suggested_limit, value_size
-from optimist.training.rewards import suggested_scale as suggestion
-from optimist.training.seed_logs import SeedLogs, with_hold_out
-from optimist.training.settling import settled_run
+from optimist.training.resolve import clipping, is_own, observation_scaling, resolve_for_log
+from optimist.training.scaling import extremes, outlier, remarks, suggested_limit, value_size
+from optimist.training.scaling import suggested_scale as suggestion
+from optimist.training.seed_logs import SeedLogs
+from optimist.training.settings import Collection, Training
 from optimist.training.storage.run_folder import read_config
 
 SHORT = Training(steps=20, evaluate_every=20, batch=8)
@@ -34,8 +33,7 @@ def suggested_scale(logs, gamma, agent) -> float:
 
 
 def settled_for(training, dataset, environment) -> Training:
-    training = with_hold_out(training, [dataset], environment)
-    return settled_run(TD3, training, SeedLogs(dataset, training, (0,)), dataset, environment)[1]
+    return resolve_for_log(TD3, training, dataset, (0,), environment=environment).training
 
 
 def bandit(rewards, steps=400, **options) -> optimist.Dataset:
@@ -91,7 +89,7 @@ def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
     def settled(name, settings=SHORT, agent="rem", huber=None, **options) -> tuple[float, float]:
         data = bandit(lambda action: 100 * one_or_ten(action), **options)
         given = {} if huber is None else {"huber_limit": huber}
-        found = OfflineTraining(small(agent, **given), data, settings, out=tmp_path / name)
+        found = OfflineTraining(small(agent, **given), data, settings, out=tmp_path / name).prepare()
         return found.training.reward_scale, found.learner.agent.huber_limit
 
     assert settled("others") == (0.05, 100.0)
@@ -133,9 +131,12 @@ def test_own_logs_are_collected_or_the_papers():
     assert is_own({"collection": {}}) and is_own({"format": "dqn-replay"})
     assert not is_own({}) and not is_own({"environment": "gym/CartPole-v1", "format": "npz"})
     spec = vectors().spec
-    assert (scaling(spec, {"collection": {}}), scaling(spec, {})) == ("none", "standard")
+    assert (observation_scaling(spec, {"collection": {}}), observation_scaling(spec, {})) == (
+        "none",
+        "standard",
+    )
     for other in (replace(spec, frame_dtype="uint8"), replace(spec, frame_shape=(4, 4, 1))):
-        assert scaling(other, {}) == "none"
+        assert observation_scaling(other, {}) == "none"
 
 
 @pytest.mark.parametrize("settings", [Training, Collection])
@@ -264,7 +265,7 @@ def test_an_outlier_counts_as_the_largest_other_reward_and_decides_nothing(tmp_p
     data = purchases(2e7)
 
     def settled(agent, **settings):
-        run = OfflineTraining(small(agent), data, replace(SHORT, **settings), out=tmp_path / agent)
+        run = OfflineTraining(small(agent), data, replace(SHORT, **settings), out=tmp_path / agent).prepare()
         limit, scale = run.training.clip_rewards, run.training.reward_scale
         return scale, limit, getattr(run.learner.agent, "huber_limit", None), run
 
@@ -280,9 +281,11 @@ def test_an_outlier_counts_as_the_largest_other_reward_and_decides_nothing(tmp_p
         "the row, or count it whole with --clip-rewards none"
     )
     run.folder.release()
-    whole = OfflineTraining(
-        small("dqn"), data, replace(SHORT, clip_rewards=None), out=tmp_path / "whole"
-    ).training
+    whole = (
+        OfflineTraining(small("dqn"), data, replace(SHORT, clip_rewards=None), out=tmp_path / "whole")
+        .prepare()
+        .training
+    )
     assert (whole.clip_rewards, whole.reward_scale) == (None, 0.0001)
     assert extremes([data], 100.0) == (0.0, 100.0)
 
@@ -316,7 +319,7 @@ def test_atoms_that_reach_the_values_keep_the_rewards():
 def test_the_papers_rewards_keep_the_atoms_as_published(tmp_path):
     data, atari = bandit(sixty_or_hundred, provenance={"collection": {}}), {"environment": "atari/Pong"}
     for name, log, limit in (("own", data, None), ("clipped", bandit(sixty_or_hundred, provenance=atari), 1)):
-        found = OfflineTraining(small("c51"), log, SHORT, out=tmp_path / name)
+        found = OfflineTraining(small("c51"), log, SHORT, out=tmp_path / name).prepare()
         assert (found.training.reward_scale, found.training.clip_rewards) == (1, limit)
 
 

@@ -16,13 +16,13 @@ from optimist.data import recorder as recorders
 from optimist.data.sampling import Sampler
 from optimist.data.verify import verify
 from optimist.envs import _lanes, _workers, minatar
-from optimist.training import services
+from optimist.training import online, services
 from optimist.training.beginning import beginning
-from optimist.training.interrupt import Interrupted
-from optimist.training.loading import load_run
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
 from optimist.training.play import playing
+from optimist.training.run import load_run
+from optimist.training.settings import Collection
+from optimist.training.terminal import Interrupted
 from patience import PATIENCE
 
 COLLECTION = Collection(
@@ -93,7 +93,7 @@ def assert_same_minibatches(one, other) -> None:
     [game if "breakout" in game else pytest.param(game, marks=pytest.mark.slow) for game in GAMES],
 )
 def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
-    monkeypatch.setattr(services, "SHARE_OF_TIME", often)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", often)
     state = collect(tmp_path / "whole", game)
     for at in sorted(chance.sample(range(30, 590), 3)):
         killed(tmp_path / "killed", game, monkeypatch, at)
@@ -104,7 +104,7 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
 @pytest.mark.parametrize("game", [GAME, "minatar_jax/breakout"])
 def test_the_recording_does_not_depend_on_when_checkpoints_are_saved(tmp_path, monkeypatch, game):
     """After every turn, after some of them, and at the end only; with a stop in the middle of a shard."""
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 0)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 0)
     short = replace(COLLECTION, steps=240)
     collect(tmp_path / "never", game, replace(short, checkpoint_seconds=1e9))
     collect(tmp_path / "always", game, replace(short, checkpoint_seconds=0))
@@ -164,7 +164,7 @@ def test_a_restored_game_goes_on_as_the_first(game):
 
 def test_play_that_comes_out_otherwise_begins_new_episodes_and_loses_no_step(tmp_path, monkeypatch, caplog):
     """As on another device, where an action may be rounded to another one."""
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e-12)
     game = "minatar/breakout"
     killed(tmp_path, game, monkeypatch, 400)
     before = Dataset.open(tmp_path).timeline
@@ -204,7 +204,7 @@ def test_a_state_of_play_that_cannot_be_used_is_passed_over(tmp_path, monkeypatc
 
 
 def test_only_the_plays_of_kept_checkpoints_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(online, "SHARE_OF_TIME", 1e9)
     killed(tmp_path, "minatar/breakout", monkeypatch, 500)
     folder = tmp_path / "agent" / "checkpoints"
     steps, plays = (

@@ -9,9 +9,9 @@ import pytest
 from little import GAME, small, vectors
 from optimist.data import Dataset
 from optimist.errors import UsageError
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection, Training
 from optimist.training.storage.run_folder import read_config, read_episodes
 
 TRAINING = Training(steps=8, evaluate_every=4, episodes=1, batch=4)
@@ -71,5 +71,7 @@ def test_another_logger_is_the_same_run(tmp_path, made):
 def test_a_logger_that_is_not_found_is_refused_before_the_folder_is_made(tmp_path):
     for loggers in ("jsonl,tensorbord", "nowhere:Logger"):
         with pytest.raises(UsageError, match='did you mean "tensorboard"|no module "nowhere"'):
-            OfflineTraining(small("dqn"), vectors(), replace(TRAINING, loggers=loggers), out=tmp_path / "run")
+            OfflineTraining(
+                small("dqn"), vectors(), replace(TRAINING, loggers=loggers), out=tmp_path / "run"
+            ).prepare()
     assert not (tmp_path / "run").exists()

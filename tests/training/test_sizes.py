@@ -9,11 +9,11 @@ import pytest
 from little import GAME, small, vectors
 from optimist.cli.main import main
 from optimist.errors import UsageError
-from optimist.training import sizes
+from optimist.training import memory
 from optimist.training.learner import Learner
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection, Training
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_an_absurd_size_is_one_line_at_once_and_writes_nothing(log, tmp_path, ca
 def test_as_much_as_there_is_may_be_taken(tmp_path, monkeypatch):
     """The estimate is a lower bound: what it refuses cannot run."""
     learner = Learner(small("dqn"), vectors().spec)
-    needed = sizes.state_bytes(learner, 2) + sizes.batch_bytes(learner.spec, batch=8, seeds=2, chunk=20)
+    needed = memory.state_bytes(learner, 2) + memory.batch_bytes(learner.spec, batch=8, seeds=2, chunk=20)
     training = {"training": Training(steps=20, batch=8), "out": tmp_path, "seeds": (0, 1)}
-    monkeypatch.setattr(sizes, "available_bytes", lambda: needed)
-    OfflineTraining(small("dqn"), vectors(), **training)
-    monkeypatch.setattr(sizes, "available_bytes", lambda: needed - 1)
+    monkeypatch.setattr(memory, "available_bytes", lambda: needed)
+    OfflineTraining(small("dqn"), vectors(), **training).prepare()
+    monkeypatch.setattr(memory, "available_bytes", lambda: needed - 1)
     with pytest.raises(UsageError, match="needs at least"):
-        OfflineTraining(small("dqn"), vectors(), **training)
+        OfflineTraining(small("dqn"), vectors(), **training).prepare()
 
 
 def test_a_collection_is_weighed_before_its_lanes_are_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "available_bytes", lambda: 10**6)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10**6)
     with pytest.raises(UsageError, match="lanes and replay window"):
         OnlineTraining(small("dqn"), GAME, Collection(lanes=10_000), out=tmp_path / "out")
 
@@ -69,4 +69,4 @@ def test_the_state_is_weighed_to_the_byte():
     learner = Learner(small("rem"), vectors().spec)
     state = learner.init((3, 5))
     real = sum(leaf.nbytes for leaf in jax.tree.leaves((state, state.params)))
-    assert abs(sizes.state_bytes(learner, 2) - real) < 16  # the count of steps is shared
+    assert abs(memory.state_bytes(learner, 2) - real) < 16  # the count of steps is shared

@@ -9,8 +9,7 @@ import pytest
 from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam
-from optimist.training.learner import Learner
-from optimist.training.stretches import pays, scan_in_stretches
+from optimist.training.learner import Learner, pays, scan_in_stretches
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 PERIOD = 7

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import DataError, UsageError, renamed
+from optimist.errors import DataError, UsageError
 from optimist.networks import (
     DenseNetwork,
     OnTorso,
@@ -65,7 +65,7 @@ class Bounds(NamedTuple):
         return jnp.clip(action, self.low, self.high)
 
 
-class Players(NamedTuple):
+class Networks(NamedTuple):
     """Networks with their parameters filled in, and the box in which they act."""
 
     actor: Callable[..., Any]  # observation -> action
@@ -85,12 +85,7 @@ class ActorAgent(Agent):
     network: DenseNetwork = DenseNetwork()
     noise: Annotated[float, "standard deviation of the exploration noise; the largest action is 1"] = 0.5
 
-    hidden: InitVar[str | None] = None  # the former name of network.hidden
-
-    def __post_init__(self, hidden):
-        if hidden is not None:
-            renamed("hidden", "network.hidden")
-            object.__setattr__(self, "network", DenseNetwork(hidden))
+    def __post_init__(self):
         if isinstance(self.network, str):  # only the widths of its layers
             object.__setattr__(self, "network", DenseNetwork(self.network))
         if self.target_period < 1 or not 0 < self.target_rate <= 1:
@@ -150,8 +145,8 @@ class CriticAgent(LearnsValues, ActorAgent):
     late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
     layer_norm: Annotated[bool, "the critics normalise the numbers of each hidden layer"] = False
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         self.check_limit()
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(
@@ -213,24 +208,25 @@ class ActorCritic(CriticAgent):
         losses = jax.vmap(partial(self.actor_loss, now))(batch, keys)
         return mean_loss(losses, f"{type(self).__name__}.actor_loss")
 
-    def players(self, spec: Spec, params: dict) -> Any:
-        return Players(self.actor(spec, params), *self.judges(spec, params), Bounds.of(spec))
+    def networks(self, spec: Spec, params: dict) -> Any:
+        """The networks that the losses read."""
+        return Networks(self.actor(spec, params), *self.judges(spec, params), Bounds.of(spec))
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
-            now, target = self.players(spec, params), self.players(spec, targets)
+            now, target = self.networks(spec, params), self.networks(spec, targets)
             keys, shared_key = keys_for(batch, key)
             losses = jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(batch, keys)
             return mean_loss(losses, f"{type(self).__name__}.critic_loss")
 
         def actor_loss(params, targets, batch, key):
-            return self.actor_batch_loss(self.players(spec, params), batch, keys_for(batch, key)[0])
+            return self.actor_batch_loss(self.networks(spec, params), batch, keys_for(batch, key)[0])
 
         return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        players = self.players(spec, params)
-        return players.critics(observation, players.actor(observation)).mean()
+        now = self.networks(spec, params)
+        return now.critics(observation, now.actor(observation)).mean()
 
 
 def keys_for(batch: Transition, key) -> tuple[Any, Any]:

@@ -37,7 +37,7 @@ class Imitator(NamedTuple):
         return jax.vmap(partial(self.decode, observation))(codes)
 
 
-class Players(NamedTuple):
+class Networks(NamedTuple):
     """The networks of an actor-critic whose actor also reads an action, and the auto-encoder."""
 
     actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
@@ -56,10 +56,10 @@ class Bcq(ActorCritic):
     candidates: Annotated[int, "next actions that are generated for a target"] = 10
     candidates_at_play: Annotated[int, "actions that are generated in play; the best is taken"] = 100
     perturbation: Annotated[float, "phi: largest change by the actor; the largest action is 1"] = 0.05
-    vae_hidden: Annotated[str, "widths of the layers of encoder and decoder"] = "750-750"
+    vae_hidden: Annotated[str, "widths of the layers of encoder and decoder"] = "750,750"
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         sizes(self.vae_hidden)  # raises for invalid widths
         if min(self.candidates_at_play, self.candidates) < 1:
             raise UsageError(
@@ -96,7 +96,7 @@ class Bcq(ActorCritic):
         vae = self.vae(spec).init(vae_key, observation)
         return {**super().init(rest, spec), "actor": actor, "vae": vae}
 
-    def players(self, spec: Spec, params: dict) -> Players:
+    def networks(self, spec: Spec, params: dict) -> Networks:
         bounds, network = Bounds.of(spec), self.perceptron(len(spec.action_low))
 
         def better(observation, action):
@@ -104,21 +104,21 @@ class Bcq(ActorCritic):
             return bounds.clip(action + self.perturbation * bounds.reach * change)
 
         imitator = Imitator(self.vae(spec), params["vae"], bounds)
-        return Players(better, *self.judges(spec, params), bounds, imitator)
+        return Networks(better, *self.judges(spec, params), bounds, imitator)
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def vae_loss(params, targets, batch, key):
-            vae = self.players(spec, params).vae
+            vae = self.networks(spec, params).vae
             return jax.vmap(partial(self.vae_loss, vae))(batch, keys_for(batch, key)[0]).mean()
 
         return (Objective("vae", vae_loss), *super().objectives(spec))
 
     def choices(self, spec: Spec, params: dict, observation, key) -> tuple[Any, Any]:
         """The candidates in play, (C, A), and their values by the first critic, (C,)."""
-        players = self.players(spec, params)
-        imagined = players.vae.imagine(observation, key, self.candidates_at_play)
-        better = jax.vmap(partial(players.actor, observation))(imagined)
-        values = jax.vmap(partial(players.first_critic, observation))(better)
+        now = self.networks(spec, params)
+        imagined = now.vae.imagine(observation, key, self.candidates_at_play)
+        better = jax.vmap(partial(now.actor, observation))(imagined)
+        values = jax.vmap(partial(now.first_critic, observation))(better)
         return better, values
 
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
@@ -127,9 +127,9 @@ class Bcq(ActorCritic):
         return actions[jnp.argmax(values)]
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        players = self.players(spec, params)
-        (imagined,) = players.vae.imagine(observation, jax.random.PRNGKey(0), 1)
-        return players.critics(observation, players.actor(observation, imagined)).mean()
+        now = self.networks(spec, params)
+        (imagined,) = now.vae.imagine(observation, jax.random.PRNGKey(0), 1)
+        return now.critics(observation, now.actor(observation, imagined)).mean()
 
 
 # The authors rewrote their code in March 2020: before, it acted by the best of 10 candidates, since then by

@@ -31,8 +31,8 @@ class Iql(CriticAgent):
     temperature: Annotated[float, "the actor weights an action by exp(temperature * advantage)"] = 3.0
     largest_weight: Annotated[float, "upper limit of that weight"] = 100.0
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         if not 0 < self.tau < 1:
             raise UsageError(f"tau is {self.tau}: choose a number between 0 and 1")
 

@@ -28,8 +28,8 @@ class Rebrac(Td3):
     actor_penalty: Annotated[float, "beta 1: weight of the actor's distance from the logged action"] = 0.001
     critic_penalty: Annotated[float, "beta 2: the same for the next action, in the critics' target"] = 0.01
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         for name in ("actor_penalty", "critic_penalty"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise UsageError(f"{name} is {getattr(self, name)}: choose a finite number of at least 0")

@@ -57,8 +57,8 @@ class SacCql(CriticAgent):
     conservatism: Annotated[float, "weight of the conservative term; 0: no such term"] = 5.0
     samples: Annotated[int, "actions of each of three kinds that estimate the soft maximum"] = 10
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         if not 0 <= self.conservatism < float("inf") or self.samples < 1:
             raise UsageError(
                 f"conservatism {self.conservatism}, samples {self.samples}: choose a finite number of at "

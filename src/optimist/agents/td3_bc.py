@@ -21,8 +21,8 @@ class Td3Bc(Td3):
     noise: float = 0.1
     value_weight: Annotated[float, "alpha: weight of the value against the distance from the log"] = 2.5
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         if not 0 <= self.value_weight < float("inf"):
             raise UsageError(f"value_weight is {self.value_weight}: choose a finite number of at least 0")
 

@@ -187,7 +187,7 @@ def import_logs(options: argparse.Namespace) -> None:
 
 def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
     """The result of `read`, with a progress bar once the length is known."""
-    from optimist.training.progress import Bar
+    from optimist.training.terminal import Bar
 
     bars: list[Bar] = []
 

@@ -71,7 +71,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_line, evaluation_table
     from optimist.studies.sheet import print_sheet
-    from optimist.training.loading import load_run
+    from optimist.training.run import load_run
 
     if options.follow:
         rows, name = list[Any](), "evaluation-kept.csv"
@@ -116,7 +116,7 @@ def _scores(run: "Run", options: argparse.Namespace) -> list:
     episodes = 100 if options.episodes is None else options.episodes
     usual_steps = usual.evaluation_steps if options.episodes is None else None
     steps = usual_steps if options.steps is None else options.steps
-    epsilon = usual.epsilon if options.epsilon is None else options.epsilon
+    epsilon = usual.evaluation_epsilon if options.epsilon is None else options.epsilon
     return run.evaluate(episodes, epsilon, options.environment, steps)
 
 
@@ -153,8 +153,8 @@ def _play_options(parser: Parser, words: list[str]) -> None:
 
 def play(options: argparse.Namespace) -> None:
     """Film a trained policy as an animated GIF or an MP4."""
-    from optimist.training.loading import load_run
     from optimist.training.play.video import check_film, write_film
+    from optimist.training.run import load_run
 
     check_film(options.out)
     run = load_run(options.run_folder, options.allow, options.step)

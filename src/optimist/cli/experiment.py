@@ -90,7 +90,7 @@ def with_options(environment: str, options: argparse.Namespace) -> str:
     if not chosen:
         return environment
     from optimist import envs
-    from optimist.training.resolve import with_values
+    from optimist.training.values import with_values
 
     usual = envs.options_of(environment) if environment else None
     if usual is None:

@@ -31,7 +31,7 @@ def _options(parser: Parser, words: list[str]) -> None:
 def export(options: argparse.Namespace) -> None:
     """Write a trained policy to a file that needs neither Optimist nor JAX, and check its actions."""
     from optimist.training.export import export_policy
-    from optimist.training.loading import load_run
+    from optimist.training.run import load_run
 
     run = load_run(options.run_folder, options.allow, options.step)
     print(*export_policy(run, options.to, seed=options.seed, data=options.data).lines(), sep="\n")

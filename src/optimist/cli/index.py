@@ -105,9 +105,8 @@ def build() -> dict[str, Any]:
     from optimist.data import formats
     from optimist.studies import engines
     from optimist.studies.demo import Demo
-    from optimist.training.offline_settings import Training
-    from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
+    from optimist.training.settings import Collection, Training
 
     records = {
         "training": Training(),

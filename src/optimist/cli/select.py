@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from optimist.choosing.estimators import USUAL, available
 from optimist.cli.options import Parser, command, whole_number
 from optimist.errors import UndecidedError, command_line
 
-RULES = ("cautious", "supported", "fqe", "support", "agreement", "importance")
 SHOWN = 10  # rows of the printed ranking
 
 
@@ -25,7 +25,10 @@ def _options(parser: Parser, words: list[str]) -> None:
         help="folders of runs that learned from one dataset",
     )
     parser.add_argument(
-        "--rule", default="cautious", metavar="RULE", help=f"what ranks them: {', '.join(RULES)} [cautious]"
+        "--rule",
+        default=USUAL,
+        metavar="RULE",
+        help=f"what ranks them: {', '.join(available())}, or module:Name [{USUAL}]",
     )
     parser.add_argument(
         "--updates", type=whole_number, default=10_000, metavar="int", help="updates of each network [10_000]"
@@ -63,9 +66,9 @@ def _options(parser: Parser, words: list[str]) -> None:
 def select(options: argparse.Namespace) -> None:
     """Say whether a kept policy of runs is better than the log's own policy, by their log alone. If so it is
     chosen: `--step chosen` loads it. If not, the exit code is 7."""
+    from optimist.choosing.selecting import select_policy
     from optimist.studies.report.selection_report import ranking_sheet, write_selection_page
     from optimist.studies.sheet import print_sheet
-    from optimist.training.selection.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     refuse_read_only(options.runs)

@@ -119,7 +119,7 @@ def _print_estimators(run: Path) -> None:
 
 def _print_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.data.look import card
-    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.scores.curves import curves, sheet
     from optimist.studies.sheet import print_sheet
 
     facts = card(dataset)
@@ -129,4 +129,4 @@ def _print_scores(name: str, run: Path, dataset: Any) -> None:
     }
     best = "best_policy_return" if facts["best_policy_return"] is not None else "return_best_tenth"
     levels = {names[best]: facts[best], "average behaviour": facts["return_mean"]}
-    print_sheet(sheet({name: summary(scores(run))}, levels))
+    print_sheet(sheet({name: curves(run)}, levels))

@@ -12,7 +12,7 @@ from optimist.envs._registry import (
     base_name,
     code,
     families,
-    found,
+    family_and_game,
     from_data,
     game_of,
     games_of,
@@ -56,7 +56,7 @@ def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = No
         )
     from optimist.envs._workers import Split, usual_processes
 
-    family, _ = found(name)
+    family, _ = family_and_game(name)
     if not getattr(family, "ON_ONE_CORE", False):
         if processes not in (None, 1):
             raise UsageError(f"{base_name(name)} cannot be divided among processes: omit processes")

@@ -174,6 +174,11 @@ def free_cores() -> int:
     return cores - 2 if cores > 4 else cores
 
 
+def first_line(error: Exception) -> str:
+    """The first line of a simulator's error, for a message of one line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def package(name: str, *, extra: str) -> ModuleType:
     """Import an optional package; UsageError with the command that installs it."""
     try:

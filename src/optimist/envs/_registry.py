@@ -19,7 +19,7 @@ from optimist.plugins import own_files
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:
     """The environment in this process alone, with one lane for each of these seeds."""
-    family, game = found(name)
+    family, game = family_and_game(name)
     options = {**_options_in(name), **options}
     _refuse_unknown_options(family, options)
     with named_failures(base_name(name)):
@@ -70,7 +70,7 @@ def game_of(name: str) -> str:
 
 def options_of(name: str) -> Any:
     """The options of a named environment, or None if its family has none."""
-    options = getattr(found(name)[0], "Options", None)
+    options = getattr(family_and_game(name)[0], "Options", None)
     return options and options(**_options_in(name))
 
 
@@ -81,10 +81,10 @@ def families() -> dict[str, Any]:
 
 def named(name: str, options: Any) -> str:
     """The name with these options, as far as they differ from the defaults."""
-    usual = asdict(type(options)())
-    changed = {field: value for field, value in asdict(options).items() if value != usual[field]}
-    said = "&".join(f"{field}={_as_word(value)}" for field, value in changed.items())
-    return base_name(name) + (f"?{said}" if said else "")
+    defaults = asdict(type(options)())
+    changed = {field: value for field, value in asdict(options).items() if value != defaults[field]}
+    query = "&".join(f"{field}={_as_word(value)}" for field, value in changed.items())
+    return base_name(name) + (f"?{query}" if query else "")
 
 
 def available() -> list[str]:
@@ -102,13 +102,13 @@ def games_of(name: str) -> list[str]:
         close = closest(name, own)
         hint = f'did you mean "{close}"?' if close else _families_with(name)
         raise UsageError(f'"{name}" is neither a family of environments nor of the form family/game: {hint}')
-    games: list[str] = getattr(found(f"{name}/")[0], "games", list)()
+    games: list[str] = getattr(family_and_game(f"{name}/")[0], "games", list)()
     if not games:
         raise UsageError(f"{name} lists no games: name one of them, {name}/GAME")
     return [f"{name}/{game}" for game in games]
 
 
-def found(name: str) -> tuple[Any, str]:
+def family_and_game(name: str) -> tuple[Any, str]:
     """The family and the game of a name."""
     module, colon, rest = _address(name)
     if colon:
@@ -146,18 +146,21 @@ def _options_in(name: str) -> dict[str, Any]:
     query = name.partition("?")[2]
     if not query:
         return {}
-    family, _ = found(name)
-    usual = {field.name: field.default for field in fields(family.Options)} if _has_options(family) else {}
-    said = [part.partition("=") for part in query.split("&")]
-    for word, _, _ in said:
-        if word not in usual:
-            hint = did_you_mean(word, usual) if usual else f"write {base_name(name)}, it has none"
-            raise UsageError(f'no environment option "{word}" in "{name}": {hint}')
-    return {word: _read(f"{name}: {word}", text, type(usual[word])) for word, _, text in said}
+    family, _ = family_and_game(name)
+    defaults = _defaults(family)
+    options = [part.partition("=") for part in query.split("&")]
+    for option, _, _ in options:
+        if option not in defaults:
+            hint = did_you_mean(option, defaults) if defaults else f"write {base_name(name)}, it has none"
+            raise UsageError(f'no environment option "{option}" in "{name}": {hint}')
+    return {option: _read(f"{name}: {option}", text, type(defaults[option])) for option, _, text in options}
 
 
-def _has_options(family: Any) -> bool:
-    return hasattr(family, "Options")
+def _defaults(family: Any) -> dict[str, Any]:
+    """The options of a family, each with its default."""
+    return (
+        {field.name: field.default for field in fields(family.Options)} if hasattr(family, "Options") else {}
+    )
 
 
 def _read(where: str, text: str, kind: type) -> Any:
@@ -174,10 +177,9 @@ def _as_word(value: Any) -> str:
 
 def _refuse_unknown_options(family: Any, options: dict) -> None:
     parameters = inspect.signature(family.make).parameters.values()
-    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"}
-    if _has_options(family):
-        known |= {field.name for field in fields(family.Options)}
-    elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    if takes_any and not hasattr(family, "Options"):
         return
+    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"} | {*_defaults(family)}
     for option in options.keys() - known:
         raise UsageError(f'no environment option "{option}": {did_you_mean(option, known)}')

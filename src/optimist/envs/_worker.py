@@ -35,7 +35,8 @@ class Board(NamedTuple):
     truncated: np.ndarray
     next_observation: np.ndarray
     next_allowed: np.ndarray
-    allowed: np.ndarray  # in the observation; both masks are read only if the environment has masks
+    allowed: np.ndarray  # in the observation
+    masked: np.ndarray  # whether the environment has masks; if not, the two columns above are not written
 
 
 def board_size(spec: Spec, lanes: int) -> int:
@@ -53,16 +54,9 @@ def board(spec: Spec, lanes: int, memory: Any) -> Board:
 def _columns(spec: Spec) -> list[tuple[tuple[int, ...], np.dtype]]:
     action, frame = np.dtype(spec.action_dtype), np.dtype(spec.frame_dtype)
     flag = np.dtype(bool)
-    return [
-        (spec.action_shape, action),
-        (spec.frame_shape, frame),
-        ((), np.dtype(np.float32)),
-        ((), flag),
-        ((), flag),
-        (spec.frame_shape, frame),
-        ((spec.actions,), flag),
-        ((spec.actions,), flag),
-    ]
+    results = [((), np.dtype(np.float32)), ((), flag), ((), flag), (spec.frame_shape, frame)]
+    masks = [((spec.actions,), flag), ((spec.actions,), flag), ((), flag)]
+    return [(spec.action_shape, action), (spec.frame_shape, frame), *results, *masks]
 
 
 def _padded(lanes: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
@@ -70,7 +64,7 @@ def _padded(lanes: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class Player:
+class Worker:
     """The lanes of a worker, and the orders that it carries out."""
 
     def __init__(self) -> None:
@@ -123,13 +117,8 @@ class Player:
 
     def _restore(self, lanes: list) -> dict:
         self._play.restore({"lanes": as_array(lanes)})
+        self._write_mask()
         return {}
-
-    def _masked(self) -> dict:
-        return {"masked": self._allowed() is not None}
-
-    def _allowed(self) -> np.ndarray | None:
-        return getattr(self._play, "allowed", None)
 
     def _nothing(self) -> dict:
         return {}
@@ -141,18 +130,20 @@ class Player:
         return {}
 
     def _reset(self) -> None:
-        self._write(self._board.observation, self._play.reset())
-        self._write(self._board.allowed, self._allowed())
+        self._board.observation[:] = self._play.reset()
+        self._write_mask()
 
     def _step(self) -> None:
-        taken = self._play.step(self._board.action)
-        for column, values in zip(self._board[1:], (*taken, self._allowed()), strict=True):
-            self._write(column, values)
+        for column, values in zip(self._board[1:7], self._play.step(self._board.action), strict=True):
+            if values is not None:
+                column[:] = values
+        self._write_mask()
 
-    @staticmethod
-    def _write(column: np.ndarray, values: np.ndarray | None) -> None:
-        if values is not None:
-            column[:] = values
+    def _write_mask(self) -> None:
+        allowed = getattr(self._play, "allowed", None)
+        self._board.masked[:] = allowed is not None
+        if allowed is not None:
+            self._board.allowed[:] = allowed
 
 
 def _send(message: dict) -> None:
@@ -163,9 +154,9 @@ def _send(message: dict) -> None:
 def main(go: list[int], done: int) -> None:
     """Carry out orders until the parent process ends, which closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which may have to save
-    player, turn = Player(), 0
+    worker, turn = Worker(), 0
     while order := os.read(go[turn % 2], 1):
-        os.write(done, player.carry_out(order))
+        os.write(done, worker.carry_out(order))
         turn += 1
 
 

@@ -191,7 +191,7 @@ class Split:
         self.spec = spec_from(about["spec"])
         self._memory = self._shared([len(share) for share in shares])
         self._board = board(self.spec, self.lanes, self._memory)
-        self._started, self._masked = False, False
+        self._started = False
 
     def _shared(self, shares: list[int]) -> mmap.mmap:
         size, firsts = board_size(self.spec, self.lanes), np.cumsum([0, *shares[:-1]]).tolist()
@@ -203,15 +203,12 @@ class Split:
 
     def reset(self) -> np.ndarray:
         self._workers.turn(RESET)
-        self._started, self._masked = True, self._gives_masks()
+        self._started = True
         return self._board.observation.copy()
-
-    def _gives_masks(self) -> bool:
-        return self._workers.ask([{"do": "masked"}] * self._workers.size)[0]["masked"]
 
     @property
     def allowed(self) -> np.ndarray | None:
-        return self._board.allowed.copy() if self._masked else None
+        return self._board.allowed.copy() if self._board.masked.all() else None
 
     def step(self, actions: Any) -> Step:
         if not self._started:
@@ -219,8 +216,8 @@ class Split:
         self._board.action[:] = checked_actions(actions, self.spec, self.lanes)
         self._workers.turn(STEP)
         # Copies, because the next step overwrites the shared memory.
-        taken = Step(*(column.copy() for column in self._board[1:-1]))
-        return taken if self._masked else taken._replace(next_allowed=None)
+        taken = Step(*(column.copy() for column in self._board[1:7]))
+        return taken if self._board.masked.all() else taken._replace(next_allowed=None)
 
     def saved(self) -> dict[str, np.ndarray]:
         answers = self._workers.ask([{"do": "saved"}] * self._workers.size)
@@ -232,7 +229,7 @@ class Split:
             raise ValueError("the state of other lanes")
         parts = [states[stop - share : stop] for stop, share in zip(stops, self._shares, strict=True)]
         self._workers.ask([{"do": "restore", "lanes": part} for part in parts])
-        self._started, self._masked = True, self._gives_masks()
+        self._started = True
 
     def render(self) -> np.ndarray:
         answer, *_ = self._workers.ask([{"do": "render"}] + [{"do": "nothing"}] * (self._workers.size - 1))

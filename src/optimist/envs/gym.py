@@ -7,6 +7,7 @@ Discrete space becomes a one-hot vector; a Dict or Tuple is flattened in Gymnasi
 
 import sys
 import warnings
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs._environment import Environment
-from optimist.envs._lanes import Lanes, package
+from optimist.envs._lanes import Lanes, first_line, package
 from optimist.envs._spaces import Encoding, MaskReader, encoding_of
 from optimist.errors import UsageError, did_you_mean
 
@@ -84,7 +85,7 @@ class _Lane:
         try:
             return np.asarray(self._env.render(), np.uint8)
         except Exception as error:  # the renderer may lack a package, a display or a reset
-            raise UsageError(f"{self._env.spec.id} cannot be rendered: {_first_line(error)}") from error
+            raise UsageError(f"{self._env.spec.id} cannot be rendered: {first_line(error)}") from error
 
     def close(self) -> None:
         self._env.close()
@@ -102,7 +103,7 @@ def _single(gymnasium, game: str, options: dict):
             warnings.simplefilter("once")  # an old version is a warning, never an error
             return gymnasium.make(game, disable_env_checker=True, **options)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, AssertionError) as error:
-        raise UsageError(f"gym/{game} cannot be made: {_first_line(error)}") from error
+        raise UsageError(f"gym/{game} cannot be made: {first_line(error)}") from error
 
 
 def spec_of(gymnasium: Any, actions: Any, encoding: Encoding, owner: str) -> Spec:
@@ -124,14 +125,8 @@ def versions_of(env) -> dict[str, str]:
     """The versions of the loaded simulators and of the package that defines the environment."""
     author = type(env.unwrapped).__module__.partition(".")[0]
     loaded = [name for name in SIMULATORS if name in sys.modules]
-    found = {}
+    versions = {}
     for name in dict.fromkeys(["gymnasium", "numpy", author, *loaded]):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue  # a module beside the user's own script has no version
-    return found
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        with suppress(PackageNotFoundError):  # a module beside the user's own script has no version
+            versions[name] = version(name)
+    return versions

@@ -18,7 +18,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs._environment import Environment, Step
-from optimist.envs._lanes import checked_actions, package
+from optimist.envs._lanes import checked_actions, first_line, package
 from optimist.errors import UsageError, did_you_mean
 
 ON_ONE_CORE = True
@@ -199,7 +199,7 @@ class Mujoco:
             return self._renderer.render()
         except Exception as error:  # the graphics driver may raise anything
             raise UsageError(
-                f"{self.name} cannot be rendered here ({_first_line(error)}): "
+                f"{self.name} cannot be rendered here ({first_line(error)}): "
                 "set MUJOCO_GL=egl to draw without a display"
             ) from error
 
@@ -221,7 +221,7 @@ def _mujoco() -> Any:
             raise
         # The package loads the graphics driver when it is imported.
         raise UsageError(
-            f"mujoco cannot be loaded with MUJOCO_GL={graphics} ({_first_line(error)}): unset MUJOCO_GL"
+            f"mujoco cannot be loaded with MUJOCO_GL={graphics} ({first_line(error)}): unset MUJOCO_GL"
         ) from error
     _warn_of_a_newer_version(mujoco.__version__)
     return mujoco
@@ -248,10 +248,6 @@ def _meant(game: str) -> str:
     """The hint for another spelling of a task: halfcheetah, half_cheetah, HalfCheetah-v5."""
     word = game.partition("-")[0].replace("_", "").lower()
     return did_you_mean({known.lower(): known for known in TASKS}.get(word, game), games())
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @cache  # warn once

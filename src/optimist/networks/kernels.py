@@ -1,8 +1,30 @@
 """Calls our own GPU kernels through Pallas, which compiles them with Triton."""
 
+import logging
+from functools import cache
+
 import jax
 
 SMALLEST_SIDE = 16  # of a product in the matrix units
+NEEDED = ("CompilerParams", "load", "store")  # of Pallas' Triton part
+log = logging.getLogger("optimist")
+
+
+@cache  # said once
+def can_compile() -> bool:
+    """Does the installed JAX still have Pallas' Triton part? JAX 0.11 calls it deprecated."""
+    try:
+        _, triton = pallas()
+    except ImportError:
+        triton = None
+    if all(hasattr(triton, name) for name in NEEDED):
+        return True
+    log.warning(
+        "JAX %s cannot compile the kernels of --precision bf16, so products are in tf32: "
+        'pip install "jax<0.12" for the kernels',
+        jax.__version__,
+    )
+    return False
 
 
 def is_side(number: int) -> bool:

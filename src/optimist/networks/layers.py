@@ -49,9 +49,8 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
 
 
 def widths(hidden: str | Iterable[int]) -> str:
-    """The widths of layers as one string, "400,300", from a string or a tuple. Version 0.1.0 wrote "400-300",
-    which is accepted too."""
-    parts = hidden.replace("-", ",").split(",") if isinstance(hidden, str) else [str(w) for w in hidden]
+    """The widths of layers as one string, "400,300", from a string or a tuple."""
+    parts = hidden.split(",") if isinstance(hidden, str) else [str(w) for w in hidden]
     if not parts or not all(part.strip().isdecimal() and int(part) for part in parts):
         raise UsageError(f'hidden layers are "{hidden}": write their widths as 400,300')
     return ",".join(str(int(part)) for part in parts)

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 import jax
 
 from optimist.errors import UsageError, did_you_mean
+from optimist.networks.kernels import can_compile
 
 PRECISIONS = ("float32", "tf32", "bf16")
 PRECISION = "of products while learning, on a GPU: float32, tf32, or bf16 in the torso, which is the fastest"
@@ -38,7 +39,8 @@ def products_in(precision: str) -> Iterator[None]:
 
 
 def in_bf16() -> bool:
-    return _torsos.get() == "bf16" and _on_gpu()
+    """Whether torsos round to bf16; without the kernels for that, they multiply in tf32."""
+    return _torsos.get() == "bf16" and _on_gpu() and can_compile()
 
 
 def _on_gpu() -> bool:

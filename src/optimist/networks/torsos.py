@@ -10,9 +10,7 @@ import jax.numpy as jnp
 from optimist import plugins
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
-from optimist.networks import implicit, streamed
-from optimist.networks.by_rows import convolve_by_rows, pays
-from optimist.networks.convolutions import Convolution, convolve
+from optimist.networks.convolutions import Convolution, convolve, convolve_by_rows, rows_pay
 from optimist.networks.layers import Layer, initial_weight, numbers, sizes, widths
 from optimist.networks.precision import in_bf16
 
@@ -78,14 +76,18 @@ class LayeredTorso:
 
     def __call__(self, params: list[Layer], observation):
         """observation -> features (hidden[-1],)."""
-        return self.rounded(params, observation) if in_bf16() else self.plain(params, observation)
+        if not in_bf16():
+            return self.plain(params, observation)
+        from optimist.networks.rounded import rounded_features  # only GPUs need it
+
+        return rounded_features(self, params, observation)
 
     def plain(self, params: list[Layer], observation):
         """The features in float32, by matrix products."""
         x = observation if observation.dtype == jnp.uint8 else numbers(observation)
         images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
         for layer, convolution in zip(images, self.convolutions, strict=True):
-            if pays(x.shape, convolution):
+            if rows_pay(x.shape, convolution):
                 x = convolve_by_rows(layer, x, convolution)
             else:
                 x = convolve(layer, numbers(x), convolution)
@@ -93,20 +95,6 @@ class LayeredTorso:
         x = numbers(x).reshape(-1)
         for layer in dense:
             x = jax.nn.relu(x @ layer.weight + layer.bias)
-        return x
-
-    def rounded(self, params: list[Layer], observation):
-        """The same features with factors in bf16, by kernels for GPUs."""
-        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
-        if implicit.serves(observation.shape, self.convolutions):
-            x = observation if observation.dtype == jnp.uint8 else observation.astype(jnp.bfloat16)
-            for layer, convolution in zip(images, self.convolutions, strict=True):
-                x = implicit.convolved(layer, x, convolution)
-        else:
-            x = replace(self, hidden=()).plain(images, observation)
-        x = x.reshape(-1)
-        for layer in dense:
-            x = jax.nn.relu(streamed.product(x, layer.weight) + layer.bias)
         return x
 
 

@@ -40,7 +40,7 @@ KINDS = {  # by the group of their entry points, without "optimist."
     "formats": Kind("format", "data/formats"),
     "torsos": Kind("torso"),
     "loggers": Kind("logger", "training/loggers", needs=("add", "close"), is_class=True),
-    "estimators": Kind("estimator", "choosing/estimators"),
+    "estimators": Kind("estimator", "choosing/estimators", needs=("scores",), is_class=True),
     "figures": Kind("figure", "studies/report/figures"),
     "engines": Kind("engine", "studies/engines", needs=("run",)),
 }

@@ -26,7 +26,7 @@ from optimist.training.evaluation import evaluate
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.learner import Learner, advance
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 
 NETWORKS = {  # the shape of a frame, how many are stacked, the actions, and the transitions of a log
     "minatar": ((10, 10, 4), 1, 3, 50_000),

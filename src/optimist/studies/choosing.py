@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from optimist.choosing.estimators import USUAL
+from optimist.choosing.selecting import UPDATES, select_policy
 from optimist.studies.job import Job
-from optimist.training.selection import choice
-from optimist.training.selection.selecting import UPDATES, select_policy
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import read_config
@@ -39,6 +39,6 @@ def _is_selected(folder: Path, settings: dict[str, Any], among: list[str]) -> bo
         return False
     if not is_of_all(found, kept_steps(folder)):
         return False
-    usual = {"rule": choice.USUAL, "updates": UPDATES, "steps": None}
+    usual = {"rule": USUAL, "updates": UPDATES, "steps": None}
     asked = {**usual, "among": among, **settings}
     return all(found.get(name) == value for name, value in asked.items())

@@ -31,8 +31,8 @@ from optimist.errors import (
 )
 from optimist.studies import status
 from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
-from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.configuration import IN_MEMORY, fingerprint
+from optimist.training.storage.metrics import read_metrics
 
 DISTRIBUTION = "optimist-rl"
 NEWEST_TRIED = (3, 14)
@@ -182,10 +182,9 @@ def run(path: Path) -> Iterator[Finding]:
         return
     yield from _progress(path, config)
     yield from _its_log(config)
-    for name in (run_folder.METRICS, run_folder.EPISODES):
+    for read in (read_metrics, run_folder.read_episodes):
         try:
-            if (path / name).exists():
-                rows.verified(path / name)
+            read(path)
         except RunError as problem:
             yield Finding(str(problem), RunError)
     for part, remedy in (

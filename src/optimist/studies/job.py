@@ -18,10 +18,14 @@ from optimist.data.disk.records import json_value, record
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
-from optimist.training.automatic import AUTO
-from optimist.training.online_settings import settled_for
-from optimist.training.resolve import Resolved, resolve_collection, resolve_training
-from optimist.training.settling import FOLLOWING
+from optimist.training.resolve import (
+    FOLLOWING,
+    Resolved,
+    resolve_collection,
+    resolve_for_environment,
+    resolve_training,
+)
+from optimist.training.settings import AUTO
 from optimist.training.storage.configuration import as_config, changes
 from optimist.training.storage.run_folder import read_config
 
@@ -111,13 +115,15 @@ class Job:
         if self.resolved is not None:
             return self.resolved
         agent, training = self._resolution
+        if self.plays:
+            training = resolve_for_environment(training, self.environment)
         limit = (
             {"huber_limit": AUTO} if getattr(agent, "huber_limit", None) == AUTO and not self.plays else {}
         )
         config = {
             "environment": self.environment,
             "agent": {**described(agent), **limit},
-            "training": as_config(settled_for(training, self.environment) if self.plays else training),
+            "training": as_config(training),
         }
         return config if self.kept else {"seeds": list(self.seeds), **config}
 

@@ -21,7 +21,7 @@ from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.results.findings import by_environment
 from optimist.studies.scores.normalisation import normaliser
 from optimist.studies.status import standings, write_jobs
-from optimist.training.progress import say
+from optimist.training.terminal import say
 
 FRAMES = 300  # length of the film
 
@@ -103,8 +103,8 @@ def _film(study: Study, jobs: list[Job], out: Path) -> None:
     remove(out / FILM)
     runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
     if runs:
-        from optimist.training.loading import load_run
         from optimist.training.play.video import gif_bytes
+        from optimist.training.run import load_run
 
         make_folder((out / FILM).parent)
         write_whole(out / FILM, gif_bytes(load_run(runs[0]).pictures(frames=FRAMES)))

@@ -22,9 +22,8 @@ from optimist.studies.preparation import restarted
 from optimist.studies.status import FAILED, note_failure, read_record
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.store import CHECKPOINTS, Store, is_address, of_another_log
-from optimist.training.interrupt import Interrupted, StopRequest
-from optimist.training.progress import say
 from optimist.training.storage.run_folder import InUseError
+from optimist.training.terminal import Interrupted, StopRequest, say
 
 LOOK_SECONDS = 5  # between looks at the runs that it needs
 LEAVING_SECONDS = 180  # a network file system keeps the lock of a lost node for 90 s or more

@@ -15,9 +15,8 @@ from optimist.data.views import View
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import check_playable
 from optimist.training.learner import Learner, TrainState
-from optimist.training.loading import load_run
-from optimist.training.online_settings import Collection
-from optimist.training.run import Run
+from optimist.training.run import Run, load_run
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.run_folder import read_config

@@ -14,6 +14,7 @@ import logging
 import os
 import platform
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import filelock
@@ -39,14 +40,18 @@ NUMBERS = {  # what every result depends on and the tests have: no variable such
 log = logging.getLogger("optimist")
 
 
-def fix_numbers() -> None:
-    """Let JAX compute as everywhere: in float32, with the random numbers of one generator."""
+@cache
+def set_up_jax() -> None:
+    """Let JAX compute in float32 with the random numbers of one generator, and use the shared programs.
+
+    The first learner of a process does this; importing this package changes nothing."""
     for name, value in NUMBERS.items():
         jax.config.update(name, value)
+    _share_compiled()
 
 
-def share_compiled() -> None:
-    """Let this process use the shared programs, unless JAX's settings name a folder, or none."""
+def _share_compiled() -> None:
+    """Use the shared programs, unless JAX's settings name a folder, or none."""
     if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
         return
     folder = cache_folder() / "compiled" / _processor()

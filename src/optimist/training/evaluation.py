@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from contextlib import closing
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -15,34 +14,13 @@ from optimist.errors import UsageError, in_one_line, some_of
 from optimist.training.learner import Learner
 from optimist.training.play.acting import Player
 from optimist.training.play.rollout import play_out_on_device
+from optimist.training.settings import check_length
+from optimist.training.storage.episodes import EpisodeScore
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
-MOST_STEPS = 100_000_000  # of one evaluation and seed; the paper has 125,000
 SHOWN = 20  # actions in a line
 LANES = 16  # per seed, if an evaluation is measured in steps, as in the paper
 log = logging.getLogger("optimist")
-
-
-def check_length(steps: int | None) -> None:
-    """Raise UsageError for an evaluation that would not end."""
-    if steps is not None and steps > MOST_STEPS:
-        raise UsageError(f"{steps:,} steps of an evaluation: choose at most {MOST_STEPS:,}")
-
-
-def is_due(step: int, *, every: int, steps: int, lanes: int = 1) -> bool:
-    """Is an evaluation due at this step of a run of so many steps? Lanes step together, so a vector step may
-    jump over the exact number."""
-    return step > 0 and (step // every > (step - lanes) // every or step >= steps)
-
-
-class EpisodeScore(NamedTuple):
-    """One evaluation episode, as a row of `episodes.csv`."""
-
-    step: int
-    seed: int
-    episode: int
-    score: float
-    length: int
 
 
 class Series:

@@ -17,8 +17,15 @@ from optimist.data.timeline import earlier
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes
-from optimist.training.minibatches import Gather, Join, StreamedBatch, Unpack, streamed
-from optimist.training.packed import estimated_bytes, on_device
+from optimist.training.minibatches import (
+    Gather,
+    Join,
+    StreamedBatch,
+    Unpack,
+    estimated_bytes,
+    on_device,
+    streamed,
+)
 
 PLACES = ("auto", "device", "packed", "memory", "compressed")
 STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time

@@ -15,12 +15,15 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import changed
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
-from optimist.training.compiled import fix_numbers, share_compiled
-from optimist.training.inputs import Inputs
-from optimist.training.stretches import pays, scan_in_stretches
+from optimist.training.compiled import set_up_jax
+from optimist.training.scaling import Inputs
 
-fix_numbers()
-share_compiled()  # everything that compiles a program for long imports this module first
+MANY_SEEDS = 100  # more are announced, because one program trains all of them
+AT_ONCE = 4  # steps of one turn of the loop: the target's pass of a step does not wait for the step before
+SHORTEST_PERIOD = 50  # of a target: a stretch is more than a few turns
+FEWEST_WEIGHTS = (
+    1_000_000  # of a target. A small one costs little to write, and unrolled small steps are slower
+)
 
 
 class TrainState(NamedTuple):
@@ -33,7 +36,6 @@ class TrainState(NamedTuple):
     key: Any  # the key of all random draws; each step folds its number into it
 
 
-MANY_SEEDS = 100  # more are announced, because one program trains all of them
 log = logging.getLogger("optimist")
 
 
@@ -57,6 +59,9 @@ class Learner:
     spec: Spec
     inputs: Inputs | None = None  # how observations are scaled; None: the agent reads them as they are
     precision: str = "tf32"  # of the products of a gradient step, on a GPU
+
+    def __post_init__(self):
+        set_up_jax()  # before anything is compiled
 
     def init(self, seeds: tuple[int, ...]) -> TrainState:
         """The initial states of all seeds; the target starts as a copy of the network."""
@@ -226,3 +231,56 @@ def advanced(learner: Learner, state: TrainState, minibatch, resident, items) ->
     alone, losses = walk(update, init=alone, xs=jax.tree.map(lambda leaf: leaf[:, 0], items))
     together = jax.tree.map(lambda leaf: leaf[None], alone)
     return together._replace(step=alone.step), jax.tree.map(lambda leaf: leaf[:, None], losses)
+
+
+def pays(targets: Any, seeds: int, period: int) -> bool:
+    """Whether a loop over stretches is worth its larger program."""
+    weights = sum(leaf.size for leaf in jax.tree.leaves(targets)) // seeds
+    return weights >= FEWEST_WEIGHTS and period >= SHORTEST_PERIOD
+
+
+def scan_in_stretches(
+    descend: Callable[[Any, Any], tuple[Any, dict]],
+    init: Any,
+    xs: Any,
+    *,
+    follow: Callable[[Any], Any],
+    period: int,
+) -> tuple[Any, dict]:
+    """`jax.lax.scan` of gradient steps that leave the targets alone; `follow` gives the targets after each
+    step whose number is a multiple of `period`."""
+    state, items = init, xs
+    count = len(jax.tree.leaves(items)[0])
+    like = jax.eval_shape(lambda: descend(state, jax.tree.map(lambda leaf: leaf[0], items))[1])
+    losses = jax.tree.map(lambda loss: jnp.zeros((count, *loss.shape), loss.dtype), like)
+
+    def stretch(carry):
+        first, state, losses = carry
+        until_target_moves = 1 + -state.step % period
+        last = jnp.minimum(first + until_target_moves, count)
+        targets, without = state.targets, state._replace(targets=())
+
+        def step(place, carry):
+            state, losses = carry
+            item = jax.tree.map(lambda leaf: leaf[place], items)
+            state, found = descend(state._replace(targets=targets), item)
+            losses = jax.tree.map(lambda series, loss: series.at[place].set(loss), losses, found)
+            return state._replace(targets=()), losses
+
+        def several(group, carry):
+            places = first + group * AT_ONCE + jnp.arange(AT_ONCE)
+            return jax.lax.scan(lambda carry, place: (step(place, carry), None), carry, places, unroll=True)[
+                0
+            ]
+
+        groups = (last - first) // AT_ONCE
+        carry = jax.lax.fori_loop(0, groups, several, (without, losses))
+        state, losses = jax.lax.fori_loop(first + groups * AT_ONCE, last, step, carry)
+        moves = (state.step - 1) % period == 0
+        state = state._replace(targets=targets)
+        moved = jax.tree.map(partial(jnp.where, moves), follow(state), targets)
+        return last, state._replace(targets=moved), losses
+
+    first = jnp.zeros((), jnp.int32)
+    _, state, losses = jax.lax.while_loop(lambda carry: carry[0] < count, stretch, (first, state, losses))
+    return state, losses

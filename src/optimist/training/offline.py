@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 
@@ -17,25 +17,23 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.estimators import held_out_remarks, in_words
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
-from optimist.training.inputs import Inputs, measured
-from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
-from optimist.training.measures import Measures
-from optimist.training.offline_settings import Training
-from optimist.training.rewards import remarks
-from optimist.training.seed_logs import SeedLogs, hold_out_remark, parts, whole, with_hold_out
+from optimist.training.measures import Measures, held_out_remarks, in_words
+from optimist.training.memory import batch_bytes, check_memory, lanes_bytes, state_bytes
+from optimist.training.resolve import following, resolve_for_log
+from optimist.training.scaling import Inputs, measured, remarks
+from optimist.training.seed_logs import hold_out_remark, whole
 from optimist.training.services import Services, owes_evaluation
-from optimist.training.settling import following, settled_run
-from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
-from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
+from optimist.training.settings import Training
+from optimist.training.storage.alarms import write_alarms
 from optimist.training.storage.configuration import IN_MEMORY, as_config
 from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
+from optimist.training.terminal import StopRequest
 
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
@@ -59,7 +57,10 @@ def usual_folder(agent: Agent, data: Dataset) -> Path:
 
 
 class OfflineTraining:
-    """One agent, one dataset, one or more seeds, one folder."""
+    """One agent, one dataset, one or more seeds, one folder.
+
+    `run` prepares the training, which reads the log, checks that all fits, and locks the folder; then it goes
+    from the newest checkpoint to the end."""
 
     def __init__(
         self,
@@ -77,30 +78,37 @@ class OfflineTraining:
         """`part` selects the data to learn from. With `data_per_seed` = "own" it selects from each player's
         log, so that each seed gets, say, the best tenth of its own log. `part_name` is kept with the
         configuration, so that a study can compare the part without opening the log."""
+        self._agent, self._dataset, self._asked = agent, dataset, training
+        self._out, self.seeds, self._restart = Path(out), tuple(seeds), restart
+        self._part, self._part_name, self.environment = part, part_name, environment
+        self.folder: Any = None  # until the training is prepared
+
+    def prepare(self) -> Self:
+        """Decide what follows from the log, check that it can be done, and lock the folder."""
+        agent, dataset, asked = self._agent, self._dataset, self._asked
         agent.check(dataset.spec)
-        check_seeds(seeds)
-        refuse_log_or_study(Path(out))  # before the data is read
-        before = begun(out, restart=restart)
-        self._asked, self.seeds = training, tuple(seeds)
-        training = with_hold_out(training, parts(dataset, training, self.seeds, part), environment)
-        known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there
-        whole_log = dataset.recording or dataset.fingerprint
-        self.recording = known if known == dataset.fingerprint else whole_log
-        self._part_name = part_name
-        self.data = SeedLogs(dataset, training, self.seeds, part)
-        self._following = following(agent, self._asked)
-        agent, training = settled_run(agent, training, self.data, dataset, environment)
-        self.training, self.environment = training, environment
-        self.versions = {"dataset": self.data.fingerprint}
-        if environment:
-            trained_on = dataset.provenance.get("environment", "")
-            masked = dataset.timeline.allowed is not None
-            self.versions |= check_playable(dataset.spec, environment, trained_on, masked=masked)
-        self.learner = Learner(agent, dataset.spec, precision=training.precision)
-        logger_classes(training.loggers)  # raises for an unknown logger
+        check_seeds(self.seeds)
+        refuse_log_or_study(self._out)  # before the data is read
+        before = begun(self._out, restart=self._restart)
+        self._following = following(agent, asked)
+        agent, self.training, self.data = resolve_for_log(
+            agent, asked, dataset, self.seeds, self._part, self.environment
+        )
+        self.versions = {"dataset": self.data.fingerprint, **self._playable()}
+        self.learner = Learner(agent, dataset.spec, precision=self.training.precision)
+        logger_classes(self.training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))
-        self.folder = RunFolder(out, self._config(), restart=restart)
+        self.folder = RunFolder(self._out, self._config(), restart=self._restart)
+        return self
+
+    def _playable(self) -> dict[str, str]:
+        """The versions of the environment, after a check that it fits the data."""
+        if not self.environment:
+            return {}
+        log = self._dataset
+        masked, trained_on = log.timeline.allowed is not None, log.provenance.get("environment", "")
+        return check_playable(log.spec, self.environment, trained_on, masked=masked)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.data.dataset.spec, len(self.seeds)
@@ -131,7 +139,8 @@ class OfflineTraining:
             "dataset": {
                 "path": str(self.data.dataset.path or IN_MEMORY),
                 "fingerprint": self.data.fingerprint,
-                "recording": self.recording,  # the whole dataset, of which this may be a part
+                "recording": self._dataset.recording
+                or self._dataset.fingerprint,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),
                 "following": self._following,  # the settings whose values follow from it
                 **({"masks": True} if self.data.dataset.timeline.allowed is not None else {}),
@@ -144,6 +153,8 @@ class OfflineTraining:
 
     def run(self) -> TrainState:
         """Train to the end, from the newest checkpoint if there is one."""
+        if self.folder is None:
+            self.prepare()
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
@@ -182,7 +193,7 @@ class OfflineTraining:
                 self.folder, self.learner, self.training, step, stop, title=title, unit="update"
             ) as services,
         ):
-            self._write_alarms(measures.alarms)
+            write_alarms(self.folder.path, measures.alarms)
             measures.leave_if_diverged()
             services.evaluate_if_owed(step, state.params)
             services.leave_if_asked(step)
@@ -193,7 +204,7 @@ class OfflineTraining:
                 known = measures.alarms
                 services.log(step, state, partial(measures.rows, step, count, state, losses))
                 if measures.alarms != known:
-                    self._write_alarms(measures.alarms)
+                    write_alarms(self.folder.path, measures.alarms)
                     state = measures.hold(state)
                 if self.training.evaluates(step):
                     services.evaluate(step, state.params)
@@ -214,13 +225,6 @@ class OfflineTraining:
         items = feed.items(step, count)
         state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
         return measures.hold(state), losses
-
-    def _write_alarms(self, alarms: dict[int, Alarm]) -> None:
-        """Write the alarms, beside those that an older version raised before."""
-        before: dict[int, Alarm] = {}
-        with contextlib.suppress(RunError):  # the file is damaged: it is written anew
-            before = read_alarms(self.folder.path)
-        write_alarms(self.folder.path, {**before, **alarms})
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)

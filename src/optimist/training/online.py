@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,22 +21,23 @@ from optimist.data.recorder import Recorder
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning
-from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import logger_classes
-from optimist.training.monitor import check_finite
-from optimist.training.online_settings import Collection, settled_for
+from optimist.training.measures import check_finite
+from optimist.training.memory import check_memory_to_play
 from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
-from optimist.training.progress import say
-from optimist.training.services import PlayServices, owes_evaluation
-from optimist.training.sizes import check_memory_to_play
+from optimist.training.resolve import resolve_for_environment
+from optimist.training.services import Services, owes_evaluation
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
 from optimist.training.storage.configuration import as_config
 from optimist.training.storage.run_folder import RunFolder
+from optimist.training.terminal import StopRequest, say
 
 LOG_SECONDS = 2.0
+SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
 log = logging.getLogger("optimist")
 
@@ -72,6 +73,39 @@ class Watch:
         return rate
 
 
+class PlayServices(Services):
+    """The services of a loop that also records. A resumed run keeps every recorded step and starts from the
+    newest checkpoint, so it loses the learning between the two. Therefore a checkpoint is saved with each
+    shard if that is cheap, and at least every `checkpoint_seconds`."""
+
+    def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
+        super().__init__(*arguments, **more)
+        self._recorder, self._shards_begin = recorder, recorder.whole_steps // len(self.seeds)
+
+    def due(self, step: int, rows: int) -> bool:
+        """Is it time for a checkpoint, if each turn plays so many rows?"""
+        # The first shard always gets one: before it nothing was saved, which took no time.
+        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
+        return self.late or (cheap and self._ended_a_shard(step, rows))
+
+    def _ended_a_shard(self, step: int, rows: int) -> bool:
+        """Was a shard filled within the last turn? The next one has few rows then, which are soon written."""
+        filled = (step - self._shards_begin) // self.settings.lanes
+        return filled >= self._recorder.shard_rows and filled % self._recorder.shard_rows < rows
+
+    def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
+        """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
+        environment can be restored, save the state of `playing` too."""
+        self._recorder.flush()
+        self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
+
+    def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
+        if play is not None:
+            checkpoint.save_play(self.folder.checkpoints, step, play, self.folder.fingerprint)
+        self.folder.save_state(step, state)
+        checkpoint.prune_play(self.folder.checkpoints)
+
+
 class OnlineTraining:
     """One agent that plays one environment; `out` becomes a dataset, `out/agent` the run folder of the agent.
 
@@ -93,7 +127,7 @@ class OnlineTraining:
         if collection.mix and start is None:
             raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
         refuse_run_or_study(Path(out))
-        collection = settled_for(collection, environment)
+        collection = resolve_for_environment(collection, environment)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger

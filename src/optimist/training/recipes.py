@@ -18,9 +18,7 @@ from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
-from optimist.training.automatic import AUTO
-from optimist.training.offline_settings import Training
-from optimist.training.online_settings import Collection
+from optimist.training.settings import AUTO, Collection, Training
 
 LEFT_OPEN = {"target_rate": 1.0, "target_limit": None, "huber_limit": AUTO, "double": False}
 
@@ -180,7 +178,12 @@ RECIPES = {
             evaluation_epsilon=0.0,
         ),
         Training(
-            steps=1_000_000, evaluate_every=5_000, episodes=10, epsilon=0.0, batch=100, clip_rewards=None
+            steps=1_000_000,
+            evaluate_every=5_000,
+            episodes=10,
+            evaluation_epsilon=0.0,
+            batch=100,
+            clip_rewards=None,
         ),
     ),
 }

@@ -1,40 +1,42 @@
-"""Turns names and options into an agent and settings with every value set.
+"""Turns names and options into an agent and settings: the only place where "auto" becomes a value.
 
 The Python interface, the command line, the jobs of a study and the demo all use these functions, so that the
-same options give the same run.
-"""
+same options give the same run."""
 
-import inspect
 import logging
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-import numpy as np
-
-from optimist import agents
+from optimist import agents, envs
 from optimist.agents._agent import Agent
+from optimist.data.dataset import Dataset
 from optimist.data.transition import Spec
-from optimist.errors import UsageError, closest, did_you_mean, in_one_line
-from optimist.training.automatic import AUTO
-from optimist.training.beginning import Beginning
-from optimist.training.kinds import fits, in_words, may_be_none, takes_fractions
-from optimist.training.offline_settings import Training
-from optimist.training.online_settings import Collection
+from optimist.errors import UsageError, closest, in_one_line
 from optimist.training.recipes import Recipe, recipe_for, replaced
+from optimist.training.scaling import outlier, suggested_limit, suggested_scale, takes_scaling
+from optimist.training.seed_logs import FEWEST, USUAL_SHARE, SeedLogs, parts, whole
+from optimist.training.settings import AUTO, Collection, Training
+from optimist.training.values import field_names, names_of, with_values
+
+if TYPE_CHECKING:
+    from optimist.training.beginning import Beginning
 
 PLAYER = "dqn"  # the default agent of a collection
-LISTS = ("hidden", "vae_hidden", "loggers")  # may be a list instead of text with commas
-Settings = TypeVar("Settings", Training, Collection)
+PAPERS = ("atari", "minatar", "minatar_jax")  # families of environments whose rewards the paper clips
+IMPORTED = "dqn-replay"  # the format of the paper's own logs
+FOLLOWING = ("clip_rewards", "reward_scale", "observations", "huber_limit", "target_limit", "hold_out")
+Kind = TypeVar("Kind", Training, Collection)
 log = logging.getLogger("optimist")
 
 
-class Resolved(NamedTuple, Generic[Settings]):
+class Resolved(NamedTuple, Generic[Kind]):
     """An agent and its settings, every value as it will be used."""
 
     agent: Agent
-    settings: Settings
+    settings: Kind
 
 
 def resolve_training(
@@ -65,7 +67,7 @@ def resolve_collection(
     recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    start: Beginning | None = None,
+    start: "Beginning | None" = None,
 ) -> Resolved[Collection]:
     """The same for an agent that plays an environment of this spec; the default is DQN. A preset without an
     agent may name both: "rem-online". With a `start` the agent is that of the run."""
@@ -101,7 +103,7 @@ def _agent(
     if not isinstance(options or {}, Mapping):
         raise UsageError(f'options is {in_one_line(options)}: name each, as in options={{"columns": 3}}')
     for name, value in (options or {}).items():
-        if name not in _taken(agent) and name in _taken(recipe.training):
+        if name not in names_of(agent) and name in names_of(recipe.training):
             whose = agents.name_of(agent)
             raise UsageError(f'"{name}" is no option of {whose}: outside options, pass {name}={value!r}')
     found = with_values(agent, options or {}, agents.name_of(agent))
@@ -126,9 +128,9 @@ def _tell(line: str) -> None:
 def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent: Agent) -> Any:
     """The record with these fields; the error for a field of the agent says that it is an option."""
     for name, value in (settings or {}).items():
-        if name in _taken(record):
+        if name in names_of(record):
             continue
-        if name in _taken(agent) or name in field_names(agent):
+        if name in names_of(agent) or name in field_names(agent):
             whose, where = agents.name_of(agent), f'options={{"{name}": {value!r}}}'
             raise UsageError(f'"{name}" is an option of {whose}, not a setting of the {place}: pass {where}')
         meant = closest(name, field_names(agent))
@@ -140,57 +142,82 @@ def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent
     return with_values(record, {**by_episodes, **(settings or {})}, place)
 
 
-def field_names(record: Any, prefix: str = "") -> list[str]:
-    """Every field; a field of a nested record has a dot: "optimizer.epsilon"."""
-    found = []
-    for name in (field.name for field in fields(record)):
-        value = getattr(record, name)
-        inside = field_names(value, f"{prefix}{name}.") if is_dataclass(value) else [f"{prefix}{name}"]
-        found += inside
-    return found
+def following(agent: Agent, training: Training) -> list[str]:
+    """The settings that follow from the log: those that are "auto"."""
+    return [name for name in FOLLOWING if AUTO in (getattr(agent, name, None), getattr(training, name, None))]
 
 
-def _taken(record: Any) -> list[str]:
-    """The arguments of the record's constructor: its fields, and former names of fields."""
-    return list(inspect.signature(type(record)).parameters)
+class ForLog(NamedTuple):
+    """An agent and its training on one log, without "auto", and what each seed learns from."""
+
+    agent: Agent
+    training: Training
+    data: SeedLogs
 
 
-def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
-    """The record with some fields changed; a dot or a table reaches a field of a nested record."""
+def resolve_for_log(
+    agent: Agent,
+    training: Training,
+    dataset: Dataset,
+    seeds: tuple[int, ...],
+    part: Callable[[Dataset], Dataset] = whole,
+    environment: str | None = None,
+) -> ForLog:
+    """What "auto" becomes for this dataset, of which `part` selects what is learned from."""
+    training = replace(
+        training, hold_out=_hold_out(training, parts(dataset, training, seeds, part), environment)
+    )
+    data = SeedLogs(dataset, training, seeds, part)
+    clip, scale, kind = training.clip_rewards, training.reward_scale, training.observations
+    if clip == AUTO:
+        clip = clipping(dataset.provenance, environment)
+    foreign = clip is None and not is_own(dataset.provenance)
+    odd = outlier(data.logs) if foreign and training.clip_rewards == AUTO else None
+    limit = odd.limit if odd else math.inf
+    if scale == AUTO:
+        scale = suggested_scale(data.logs, training.gamma, agent, limit)[0] if foreign else 1.0
+    if odd:
+        clip = float(f"{limit * float(scale):.6g}")
+    if kind == AUTO:
+        kind = observation_scaling(dataset.spec, dataset.provenance)
+    training = replace(training, clip_rewards=clip, reward_scale=scale, observations=kind)
     changes: dict[str, Any] = {}
-    inside: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        first, dot, rest = name.partition(".")
-        if first not in _taken(record):
-            known = [field.name for field in fields(record)]
-            raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
-        if dot:
-            inside.setdefault(first, {})[rest] = value
-        elif isinstance(value, Mapping):  # a table of a TOML file: network = { torso = "mlp" }
-            inside.setdefault(first, {}).update(value)
-        else:
-            changes[first] = _fitting(record, first, value, place)
-    for first, within in inside.items():
-        if not is_dataclass(changes.get(first, getattr(record, first))):
-            raise UsageError(f'{place}: "{first}" is a single value: there are no settings inside it')
-        changes[first] = with_values(changes.get(first, getattr(record, first)), within, place)
-    return replace(record, **changes)  # all at once: 16 columns on 16 networks are valid only together
+    if getattr(agent, "huber_limit", None) == AUTO:
+        changes["huber_limit"] = suggested_limit(data.logs, float(scale), limit) if foreign else 1.0
+    if getattr(agent, "target_limit", None) == AUTO:
+        largest = max(each.largest for each in data.logged_values(training))
+        changes["target_limit"] = largest or None  # a log without rewards has none
+    return ForLog(replace(agent, **changes), training, data)
 
 
-def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
-    """The value of a field, None for "none", 2.0 for 2 and 1000 for 1e3 as on the command line; UsageError if
-    a number, a text or a list cannot be its value."""
-    value = value.item() if isinstance(value, np.generic) else value
-    field = type(record).__dataclass_fields__.get(name)
-    if field is None or (name in LISTS and isinstance(value, (list, tuple))):
-        return value
-    if value == "none" and may_be_none(field.type):
-        return None
-    if name in LISTS and type(value) is int:  # one width, as in --network.hidden 8
-        return str(value)
-    if type(value) is float and value.is_integer() and not fits(value, field.type):
-        value = int(value)
-    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple))
-    if plain and not fits(value, field.type):
-        raise UsageError(f"{place}: {name} is {in_one_line(repr(value))}, not {in_words(field.type)}")
-    return float(value) if type(value) is int and takes_fractions(field.type) else value
+def resolve_for_environment(collection: Collection, environment: str) -> Collection:
+    """What "auto" becomes for an agent that plays this environment."""
+    if collection.clip_rewards != AUTO:
+        return collection
+    return replace(collection, clip_rewards=clipping({}, environment))
+
+
+def is_own(provenance: Mapping[str, Any]) -> bool:
+    """Was this log recorded by `optimist collect`, or imported from the DQN Replay Dataset?"""
+    return "collection" in provenance or provenance.get("format") == IMPORTED
+
+
+def clipping(provenance: Mapping[str, Any], environment: str | None = None) -> float | None:
+    """The limit of rewards: 1 for the paper's environments, none for all others."""
+    known = provenance.get("environment") or environment
+    if not known:
+        return 1.0 if provenance.get("format") == IMPORTED else None
+    return 1.0 if envs.base_name(str(known)).partition("/")[0] in PAPERS else None
+
+
+def observation_scaling(spec: Spec, provenance: Mapping[str, Any]) -> str:
+    """How observations are scaled: vectors of somebody else's log are standardised, others are not."""
+    return "standard" if takes_scaling(spec) and not is_own(provenance) else "none"
+
+
+def _hold_out(training: Training, logs: list[Dataset], environment: str | None) -> float:
+    """The share of the episodes that is held out. Where nothing is played, they show when to stop."""
+    if training.hold_out != AUTO:
+        return float(training.hold_out)
+    enough = min(len(log.starts) for log in logs) >= FEWEST
+    return USUAL_SHARE if enough and not environment and training.hold_out_last is None else 0.0

@@ -2,15 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from optimist.data.dataset import Dataset
 from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.data.sampling import SAMPLERS, Sampler
 from optimist.data.views import episodes_in_words
-from optimist.training.automatic import AUTO
-from optimist.training.offline_settings import Training
+from optimist.training.settings import AUTO, Training
 
 HELD_OUT_BATCH = 256  # transitions
 USUAL_SHARE, FEWEST = 0.1, 10  # of the episodes; a tenth of fewer is not one
@@ -96,16 +94,6 @@ def parts(
     """The part of each log of which the seeds learn."""
     own = training.data_per_seed == "own"
     return [part(dataset.played_by(seed)) for seed in seeds] if own else [part(dataset)]
-
-
-def with_hold_out(training: Training, logs: list[Dataset], environment: str | None) -> Training:
-    """The training without "auto" for `hold_out`. Where nothing is played, held-out episodes show when
-    to stop."""
-    if training.hold_out != AUTO:
-        return training
-    enough = min(len(log.starts) for log in logs) >= FEWEST
-    by_default = enough and not environment and training.hold_out_last is None
-    return replace(training, hold_out=USUAL_SHARE if by_default else 0.0)
 
 
 def hold_out_remark(asked: Training, data: SeedLogs, environment: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """The tasks of both training loops besides learning: show progress, log, evaluate, save and stop."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,20 +10,14 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from optimist.data.recorder import Recorder
 from optimist.errors import DivergedError
 from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
-from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loggers import Logger, logger_classes
-from optimist.training.play.playing import Playing
-from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import Policies
 from optimist.training.storage.run_folder import RunFolder
-from optimist.training.storage.saver import Saver
-
-SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
+from optimist.training.terminal import Bar, StopRequest
 
 
 class Services:
@@ -145,39 +140,51 @@ class Services:
             self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
 
 
-class PlayServices(Services):
-    """The services of a loop that also records. A resumed run keeps every recorded step and starts from the
-    newest checkpoint, so it loses the learning between the two. Therefore a checkpoint is saved with each
-    shard if that is cheap, and at least every `checkpoint_seconds`."""
-
-    def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
-        super().__init__(*arguments, **more)
-        self._recorder, self._shards_begin = recorder, recorder.whole_steps // len(self.seeds)
-
-    def due(self, step: int, rows: int) -> bool:
-        """Is it time for a checkpoint, if each turn plays so many rows?"""
-        # The first shard always gets one: before it nothing was saved, which took no time.
-        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
-        return self.late or (cheap and self._ended_a_shard(step, rows))
-
-    def _ended_a_shard(self, step: int, rows: int) -> bool:
-        """Was a shard filled within the last turn? The next one has few rows then, which are soon written."""
-        filled = (step - self._shards_begin) // self.settings.lanes
-        return filled >= self._recorder.shard_rows and filled % self._recorder.shard_rows < rows
-
-    def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
-        """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
-        environment can be restored, save the state of `playing` too."""
-        self._recorder.flush()
-        self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
-
-    def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
-        if play is not None:
-            checkpoint.save_play(self.folder.checkpoints, step, play, self.folder.fingerprint)
-        self.folder.save_state(step, state)
-        checkpoint.prune_play(self.folder.checkpoints)
-
-
 def owes_evaluation(folder: RunFolder, settings: Any, step: int) -> bool:
     """Is an evaluation of this step due and not on disk, as after a stop during the evaluation?"""
     return bool(folder.config["environment"]) and settings.evaluates(step) and not folder.has_episodes(step)
+
+
+class Saver:
+    """Does one piece of writing at a time, in its own thread.
+
+    What the piece writes must not change meanwhile: give it arrays of the host. The thread does not keep the
+    process alive: a process that is stopped at once leaves the file before, like a killed one."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._problem: BaseException | None = None
+        self._begun = self._ended = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long the newest piece took, or has taken so far."""
+        writing = self._thread and self._thread.is_alive()
+        return (time.monotonic() if writing else self._ended) - self._begun
+
+    def begin(self, write: Callable[[], object]) -> None:
+        """Start writing, after the piece before it is finished; an error of that one is raised first."""
+        self.wait()
+        self._begun = time.monotonic()
+        self._thread = threading.Thread(target=self._work, args=(write,), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    def _work(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except BaseException as problem:  # raised where the training waits
+            self._problem = problem
+        self._ended = time.monotonic()
+
+    def wait(self) -> None:
+        """Wait until everything is written, and raise the error that prevented it."""
+        if self._thread:
+            self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise the error of a piece that failed, without waiting for one that is not finished."""
+        if self._thread and not self._thread.is_alive():
+            self._thread, problem, self._problem = None, self._problem, None
+            if problem:
+                raise problem

@@ -21,7 +21,7 @@ from optimist.studies.job import Job
 from optimist.studies.preparation import check_settings, restarted, with_logs_of
 from optimist.studies.status import job_status, note_failure, read_record, standings, write_jobs
 from optimist.studies.work import work
-from optimist.training import progress
+from optimist.training import terminal
 from optimist.training.online import OnlineTraining
 
 GAME = "minatar/breakout"
@@ -253,7 +253,7 @@ def test_the_progress_of_a_run_that_begins_anew_does_not_count_its_old_steps(tmp
 
 def test_the_rate_of_a_continued_study_does_not_count_what_was_done_before(tmp_path, monkeypatch, capsys):
     clock = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(_schedule, "LOOK_SECONDS", 0)
     known = jobs()
     active, waits = (job.run_folder(tmp_path) / "metrics.jsonl" for job in known[1:])

@@ -11,8 +11,8 @@ from browser import Browser
 from little import small_words, vectors
 from optimist.cli.main import main
 from optimist.studies.scores.curves import estimator_sheet
-from optimist.training.estimators import in_words
 from optimist.training.loggers.jsonl import Jsonl
+from optimist.training.measures import in_words
 from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.metrics import curves_of, read_metrics
 

@@ -388,7 +388,7 @@ def test_a_damaged_list_of_runs_is_named(study):
 
 def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
     names = [game.partition("/")[2] for game in GAMES]
-    by = Normaliser("mine", "human", dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "by hand")
+    by = Normaliser(dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "human", "mine", "by hand")
     (finding,) = find(study, by).findings
     (row,) = [row for row in finding.certainty if (row.agent, row.score) == ("REM", "last")]
     means = [sum(height(game, "REM", seed, 400) for seed in SEEDS) / 3 / 50 for game in GAMES]

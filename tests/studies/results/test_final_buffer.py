@@ -71,10 +71,11 @@ def mean_complete(episodes) -> float:
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
     agents = study_file.load("final-buffer", "paper").agents
-    sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16-8"}}
+    sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16,8"}}
     table = {
         "agents": {
-            label: {**said, "options": sizes.get(label, {"hidden": "16-8"})} for label, said in agents.items()
+            label: {**said, "options": sizes.get(label, {"network.hidden": "16,8"})}
+            for label, said in agents.items()
         },
         "figures": ["spread"],
         "scales": {
@@ -83,7 +84,7 @@ def test_the_whole_study_in_miniature(tmp_path):
                 "recipe": "control",
                 "collect": {
                     "agent": "ddpg",
-                    "options": {"hidden": "16-8"},
+                    "options": {"network.hidden": "16,8"},
                     "seeds": 3,
                     "kept": 2,
                     "settings": {"steps": 200, "lanes": 2, "warm_up": 50},

@@ -22,9 +22,9 @@ from optimist.data import Spec
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.export import exporting, onnx_file, program
 from optimist.training.export.numpy_policy import NumpyPolicy
-from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner
 from optimist.training.run import Run
+from optimist.training.scaling import Inputs
 
 VECTORS = Spec((4,), "float32", actions=3)
 BOARD = Spec((10, 10, 3), "bool", actions=3)

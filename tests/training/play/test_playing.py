@@ -9,11 +9,11 @@ import pytest
 
 from little import small
 from optimist.data.dataset import Dataset
-from optimist.training.interrupt import Interrupted
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
 from optimist.training.play import playing
 from optimist.training.play.fused import PlannedRow, _without_cut
+from optimist.training.settings import Collection
+from optimist.training.terminal import Interrupted
 
 COLLECTION = Collection(
     steps=303, lanes=3, window=240, warm_up=120, epsilon=0.1, epsilon_decay=200, update_period=3, batch=4

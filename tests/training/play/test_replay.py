@@ -9,8 +9,8 @@ import pytest
 from little import PIXELS, random_play, small
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.training.learner import Learner
-from optimist.training.online_settings import Collection
 from optimist.training.play.replay import Replay
+from optimist.training.settings import Collection
 
 LANES = 3
 SLOTS = 17

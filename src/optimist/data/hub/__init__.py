@@ -18,7 +18,7 @@ from optimist.errors import DataError, StorageError, UsageError, command_line
 DATA_FILES = ("manifest.json", "*.arrow")
 RUN_FILES = (  # never a file that could be run
     *("config.toml", "versions.json", "alarms.json", "selection.json", "DONE"),
-    *("metrics.jsonl", "metrics.jsonl.crc", "episodes.csv", "episodes.csv.crc", "policies/*"),
+    *("metrics.jsonl", "episodes.csv", "policies/*"),
 )
 CHECKPOINTS = "checkpoints/*"
 LEFTOVERS = ".cache"  # of a download; with it an interrupted one continues

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from optimist.studies.job import Job
 from optimist.studies.status import note_failure, steps_done
-from optimist.training.progress import Bar, say
+from optimist.training.terminal import Bar, say
 
 LOOK_SECONDS = 2  # between updates of the progress bar
 ATTEMPTS = 3  # for a job whose worker died; a job that raises an error is not tried again

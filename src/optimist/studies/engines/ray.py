@@ -26,9 +26,8 @@ from optimist.studies.engines._schedule import Ended, perform_all
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
 from optimist.studies.work import LEAVING_SECONDS, modules_of, work
-from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
-from optimist.training.progress import say
+from optimist.training.terminal import Interrupted, StopRequest, say
 
 AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
 LOOK_SECONDS = 0.5  # between checks for signals

@@ -28,8 +28,7 @@ from optimist.studies.engines._slurm_task import Task
 from optimist.studies.job import Job
 from optimist.studies.status import failure_of
 from optimist.studies.work import modules_of
-from optimist.training.interrupt import StopRequest
-from optimist.training.progress import say
+from optimist.training.terminal import StopRequest, say
 
 FOLDER = "slurm"  # in the study's folder: submitit's files and jobs.json
 AHEAD = 10_000  # jobs in the queue; clusters have limits of their own, and refuse

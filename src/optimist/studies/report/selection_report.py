@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.disk.files import make_folder, write_whole
+from optimist.choosing.estimators import available, estimator
+from optimist.choosing.ranking import Ranked, Selection
+from optimist.choosing.selecting import LEFT_OUT
 from optimist.data.views import episodes_in_words
-from optimist.studies.report.drawing import Line, chart, laid_out, svg
-from optimist.studies.report.page import Picture, page, picture
+from optimist.studies.report.drawing import Line, chart
+from optimist.studies.report.page import Picture, picture, write_html
 from optimist.studies.sheet import Cell, Sheet, in_words, number
-from optimist.training.selection.choice import RULES
-from optimist.training.selection.ranking import Ranked, Selection
-from optimist.training.selection.selecting import LEFT_OUT
 
 PAGE = "selection.html"
 SIZE = (5.5, 3.4)  # inches
@@ -36,7 +35,7 @@ def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     if selection.ranking[0].gain:
         notes.append(f"gain: FQE, corrected by held-out outcomes, above today's policy; {LEFT_OUT}")
     return Sheet(
-        f"policies by {RULES[selection.rule].about}", ["rank", *_heads(selection), *played], rows, notes
+        f"policies by {estimator(selection.rule).about}", ["rank", *_heads(selection), *played], rows, notes
     )
 
 
@@ -60,8 +59,9 @@ def _played(each: Ranked) -> Cell:
 
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
-    facts = {**selection.facts, "rule": RULES[selection.rule].about, "intervals": LEFT_OUT}
-    content = page(
+    facts = {**selection.facts, "rule": estimator(selection.rule).about, "intervals": LEFT_OUT}
+    write_html(
+        out / PAGE,
         "selection.html.j2",
         title="Which policy to ship",
         headline=f"{selection.answer[:1].upper()}{selection.answer[1:]}.",
@@ -72,8 +72,6 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
         facts={name: in_words(value) for name, value in facts.items()},
         command=command,
     )
-    make_folder(out)
-    write_whole(out / PAGE, content)
     return out / PAGE
 
 
@@ -84,7 +82,8 @@ def _runs_sheet(selection: Selection) -> Sheet:
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for rule, (about, _) in RULES.items():
+    for rule in dict.fromkeys((*available(), selection.rule)):
+        about = estimator(rule).about
         known = [each for each in selection.ranking if each.scores[rule] is not None]
         if known:
             lines = {str(run): _line(selection.runs[run], known, rule) for run in sorted(selection.runs)}
@@ -99,7 +98,7 @@ def _pictures(selection: Selection) -> Iterator[Picture]:
                 scale=scale,
             )
             caption = f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the first policy."
-            yield picture(rule, caption, svg(laid_out(figure)), SIZE[0])
+            yield picture(rule, caption, figure)
 
 
 def _line(first: Ranked, known: list[Ranked], rule: str) -> Line | None:

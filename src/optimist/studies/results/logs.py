@@ -18,7 +18,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import best_players, parts_of, players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
-from optimist.training.automatic import IMPORTED
+from optimist.training.resolve import IMPORTED
 
 REMEMBERED = "results/logs.json"  # logs are large and may be deleted; their returns are kept here
 

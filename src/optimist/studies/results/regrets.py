@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from optimist.choosing.estimators import available
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.sheet import Cell, Sheet
-from optimist.training.selection.choice import RULES
 
 LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are played"
 COUNTS = (3, 5)  # policies that are played
@@ -77,7 +77,9 @@ def _of_run(run: Evaluated, random: float) -> Iterator[Policies]:
                 seed=seed,
                 steps=np.array([each["step"] for each in mine]),
                 truth=np.array([curve[each["step"]] for each in mine]),
-                scores={rule: np.array([each["scores"].get(rule) for each in mine], float) for rule in RULES},
+                scores={
+                    rule: np.array([each["scores"].get(rule) for each in mine], float) for rule in available()
+                },
                 random=random,
             )
 
@@ -91,13 +93,13 @@ def _together(runs: Sequence[Policies]) -> Iterator[Policies]:
         if len(mine) > 1:
             steps = np.concatenate([each.steps for each in mine])
             truth = np.concatenate([each.truth for each in mine])
-            scores = {rule: np.concatenate([each.scores[rule] for each in mine]) for rule in RULES}
+            scores = {rule: np.concatenate([each.scores[rule] for each in mine]) for rule in available()}
             yield Policies(game, part, ALL, seed, steps, truth, scores, mine[0].random)
 
 
 def _by_rule(policies: Policies, runs: Sequence[Policies]) -> Iterator[tuple]:
     """Rule, regret and rank correlation."""
-    for rule in RULES:
+    for rule in available():
         scores = policies.scores[rule]
         known = ~np.isnan(scores)
         if known.any():

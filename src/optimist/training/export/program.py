@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from optimist.errors import UsageError
-from optimist.networks import joined
+from optimist.networks.convolutions import JOINED_PRODUCT
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
 SAME = ("stop_gradient", "copy", "copy_p", "optimization_barrier", "reduce_precision")
@@ -168,7 +168,7 @@ class _Writer:
             return self._add("min", [self._add("max", [value, lowest], made), highest], made)
         elif name == "dot_general":
             name, options = _product(given["dimension_numbers"], *map(self._shape, operands))
-        elif name == joined.NAME:
+        elif name == JOINED_PRODUCT:
             rows, weight = operands  # the weights of a policy are known
             name, operands = "matmul", [rows, Known(weight.value.T)]
         elif name not in PLAIN:

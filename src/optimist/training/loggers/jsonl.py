@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from optimist.training.storage import checked_lines
+from optimist.training.storage import rows
 from optimist.training.storage.run_folder import METRICS
 
 
@@ -14,7 +14,7 @@ class Jsonl:
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
         if "return" not in values:  # `return` is an evaluation, and episodes.csv has all its episodes
-            checked_lines.append(self._path, [json.dumps({"step": step, "seed": seed, **values}) + "\n"])
+            rows.append(self._path, [json.dumps({"step": step, "seed": seed, **values})])
 
     def close(self) -> None:
         """Nothing to do: every line is in the file already."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from optimist.envs._lanes import package
 from optimist.errors import UsageError
-from optimist.training.loggers._told import Told, configuration, title
+from optimist.training.loggers._sent import Sent, configuration, title
 
 log = logging.getLogger("optimist")
 
@@ -18,20 +18,20 @@ class Mlflow:
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         self._mlflow = package("mlflow", extra="mlflow")
-        self._told = Told(folder, "mlflow")
+        self._sent = Sent(folder, "mlflow")
         try:
             self._client = self._mlflow.MlflowClient()
             for seed in seeds:
-                if str(seed) in self._told.runs:
-                    self._client.update_run(self._told.runs[str(seed)], status="RUNNING")
+                if str(seed) in self._sent.runs:
+                    self._client.update_run(self._sent.runs[str(seed)], status="RUNNING")
                 else:
-                    self._told.runs[str(seed)] = self._begun(folder, seed)
+                    self._sent.runs[str(seed)] = self._begun(folder, seed)
         except self._mlflow.exceptions.MlflowException as problem:
             reason = str(problem).strip().partition("\n")[0][:200]
             raise UsageError(
                 f"MLflow cannot begin ({reason}): set MLFLOW_TRACKING_URI to a server, or pip install mlflow"
             ) from problem
-        self._told.keep()
+        self._sent.keep()
 
     def _begun(self, folder: Path, seed: int) -> str:
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or "optimist"
@@ -46,14 +46,14 @@ class Mlflow:
         return run.info.run_id
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
-        news = self._told.news(step, values, seed)
+        news = self._sent.news(step, values, seed)
         now = int(1000 * time.time())
         rows = [self._mlflow.entities.Metric(name, value, now, step) for name, value in news.items()]
-        if rows and self._done(lambda: self._client.log_batch(self._told.runs[str(seed)], metrics=rows)):
-            self._told.note(step, news, seed)
+        if rows and self._done(lambda: self._client.log_batch(self._sent.runs[str(seed)], metrics=rows)):
+            self._sent.note(step, news, seed)
 
     def close(self) -> None:
-        for run in self._told.runs.values():
+        for run in self._sent.runs.values():
             self._done(lambda run=run: self._client.set_terminated(run))
 
     def _done(self, call) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from optimist.envs._lanes import package
-from optimist.training.loggers._told import Told, configuration, title
+from optimist.training.loggers._sent import Sent, configuration, title
 
 
 class Trackio:
@@ -16,10 +16,10 @@ class Trackio:
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         trackio = package("trackio", extra="trackio")
-        self._told, self._one_seed = Told(folder, "trackio"), len(seeds) == 1
+        self._sent, self._one_seed = Sent(folder, "trackio"), len(seeds) == 1
         self._run = trackio.init(
             os.environ.get("TRACKIO_PROJECT") or "optimist",
-            name=f"{title(folder)} {self._told.name}",
+            name=f"{title(folder)} {self._sent.name}",
             resume="allow",
             config=configuration(folder),
             embed=False,
@@ -28,10 +28,10 @@ class Trackio:
         )
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
-        if news := self._told.news(step, values, seed):
+        if news := self._sent.news(step, values, seed):
             prefix = "" if self._one_seed else f"seed-{seed}/"
             self._run.log({f"{prefix}{name}": value for name, value in news.items()}, step=step)
-            self._told.note(step, news, seed)
+            self._sent.note(step, news, seed)
 
     def close(self) -> None:
         self._run.finish()

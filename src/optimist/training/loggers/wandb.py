@@ -6,7 +6,7 @@ from pathlib import Path
 
 from optimist.envs._lanes import package
 from optimist.errors import UsageError
-from optimist.training.loggers._told import FOLDER, Told, configuration, title
+from optimist.training.loggers._sent import FOLDER, Sent, configuration, title
 
 
 class Wandb:
@@ -14,7 +14,7 @@ class Wandb:
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         wandb = package("wandb", extra="wandb")
-        self._told, config = Told(folder, "wandb"), configuration(folder)
+        self._sent, config = Sent(folder, "wandb"), configuration(folder)
         group = os.environ.get("WANDB_RUN_GROUP") or title(folder)
         try:
             self._runs = {
@@ -22,7 +22,7 @@ class Wandb:
                     project=os.environ.get("WANDB_PROJECT") or "optimist",
                     group=group,
                     name=f"{group} seed {seed}",
-                    id=f"{self._told.name}-{seed}",
+                    id=f"{self._sent.name}-{seed}",
                     resume="allow",
                     dir=folder / FOLDER,
                     reinit="create_new",  # several runs at a time
@@ -38,9 +38,9 @@ class Wandb:
             ) from problem
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
-        if news := self._told.news(step, values, seed):
+        if news := self._sent.news(step, values, seed):
             self._runs[seed].log(news, step=step)
-            self._told.note(step, news, seed)
+            self._sent.note(step, news, seed)
 
     def close(self) -> None:
         for run in self._runs.values():

@@ -1,8 +1,5 @@
 """Evaluation episodes on disk: one row each in episodes.csv."""
 
-import csv
-import io
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from optimist.data.disk.files import remove, write_whole
+from optimist.data.disk.files import naming, write_whole
 from optimist.errors import RunError
-from optimist.training.evaluation import EpisodeScore
-from optimist.training.storage import checked_lines as rows
+from optimist.training.storage import rows
 
+NAME = "episodes.csv"
+COLUMNS = {"step": pa.int64(), "seed": pa.int64(), "episode": pa.int64(), "return": pa.float64()}
+COLUMNS |= {"length": pa.int64()}
+PLAIN = ",".join(COLUMNS) + "\n"  # the first line of a file outside a run folder, without checksums
+HEADER = PLAIN.replace("\n", ",check\n")
 # Another thread may drop the bytes, which are Python's, when the interpreter is closing: that aborts it.
 ONE_THREAD = arrow_csv.ReadOptions(use_threads=False)
-COLUMNS = ("step", "seed", "episode", "return", "length")
+OPTIONS = arrow_csv.ConvertOptions(
+    column_types=COLUMNS, include_columns=list(COLUMNS), null_values=[], strings_can_be_null=False
+)
+
+
+class EpisodeScore(NamedTuple):
+    """One evaluation episode."""
+
+    step: int
+    seed: int
+    episode: int
+    score: float
+    length: int
 
 
 class EvaluationEpisodes(NamedTuple):
@@ -32,59 +45,35 @@ class EvaluationEpisodes(NamedTuple):
 
 
 def read(path: Path) -> EvaluationEpisodes:
-    """All rows of an episodes.csv; RunError for a row that cannot be read."""
-    content = rows.verified(path)
-    return read_at_once(content) or read_by_row(content, path)
-
-
-def read_at_once(content: bytes) -> EvaluationEpisodes | None:
-    """Read by columns, many times faster than by rows; None on any error, which `read_by_row` reports."""
-    whole, real = pa.int64(), pa.float64()
-    types = dict(zip(COLUMNS, (whole, whole, whole, real, whole), strict=True))
-    options = arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    """All rows of an episodes.csv; RunError for a file with others."""
+    with naming(path):
+        content = path.read_bytes()
+    if not content.startswith(PLAIN.encode()):
+        content = b"".join(rows.verified(path, HEADER))
+    if not content.startswith((PLAIN.encode(), HEADER.encode())):
+        return NONE
     try:
-        table = arrow_csv.read_csv(pa.BufferReader(content), ONE_THREAD, convert_options=options)
-    except pa.ArrowInvalid:
-        return None
-    if tuple(table.column_names) != COLUMNS:
-        return None
+        table = arrow_csv.read_csv(pa.BufferReader(content), ONE_THREAD, convert_options=OPTIONS)
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as problem:
+        reason = str(problem).partition("\n")[0][:200]
+        raise RunError(f"{path} has a row that is no episode ({reason}): evaluate the run again") from None
     found = EvaluationEpisodes(*(table[name].to_numpy() for name in COLUMNS))
-    return found if np.isfinite(found.score).all() else None
+    if not np.isfinite(found.score).all():
+        raise RunError(f"{path} holds a return that is not finite: evaluate the run again")
+    return found
 
 
-def read_by_row(content: bytes, path: Path) -> EvaluationEpisodes:
-    reader = csv.DictReader(io.StringIO(content.decode(errors="replace"), newline=""))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise RunError(f"{path} does not begin with {','.join(COLUMNS)}: evaluate the run again")
-    try:
-        read = [_episode(row, f"{path}, line {reader.line_num}") for row in reader]
-    except csv.Error:
-        raise RunError(f"{path}, line {reader.line_num}, is not a row: evaluate the run again") from None
-    return EvaluationEpisodes(*(np.array(column) for column in zip(*read, strict=True))) if read else NONE
-
-
-def _episode(row: dict, place: str) -> EpisodeScore:
-    try:
-        step, seed, number, length = (int(row[name]) for name in ("step", "seed", "episode", "length"))
-        value = float(row["return"])
-        if None in row:  # more values than columns
-            raise ValueError
-    except (TypeError, ValueError):
-        raise RunError(f"{place} is not an evaluation episode: evaluate the run again") from None
-    if not math.isfinite(value):
-        raise RunError(f"{place} holds a return of {value}: evaluate the run again")
-    return EpisodeScore(step, seed, number, value, length)
+def append(path: Path, episodes: Iterable[EpisodeScore]) -> None:
+    rows.append(path, _lines(episodes), HEADER)
 
 
 def write(path: Path, episodes: Iterable[EpisodeScore]) -> None:
-    """Write a file of evaluation episodes, one per row."""
-    remove(rows.checks_of(path))  # checks of the former content
-    write_whole(path, "".join([HEADER, *lines(episodes)]).encode())
+    """Write a plain file of evaluation episodes, one per row."""
+    write_whole(path, "".join([PLAIN, *(f"{line}\n" for line in _lines(episodes))]).encode())
 
 
-def lines(episodes: Iterable[EpisodeScore]) -> list[str]:
-    return [",".join(map(str, row)) + "\n" for row in episodes]
+def _lines(episodes: Iterable[EpisodeScore]) -> list[str]:
+    return [",".join(map(str, row)) for row in episodes]
 
 
-HEADER = ",".join(COLUMNS) + "\n"
 NONE = EvaluationEpisodes(*(np.empty(0, int) for _ in COLUMNS))

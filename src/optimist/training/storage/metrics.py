@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import json_value, record
 from optimist.errors import RunError
-from optimist.training.kinds import fits
-from optimist.training.storage import checked_lines
+from optimist.training.storage import rows
 from optimist.training.storage.run_folder import METRICS
 
 
@@ -23,7 +22,7 @@ class RunCurve(NamedTuple):
 def read_metrics(run: Path) -> list[dict]:
     """Every row of metrics.jsonl; none if the run has no such log."""
     file = run / METRICS
-    lines = checked_lines.verified(file).splitlines() if file.exists() else []
+    lines = rows.verified(file) if file.exists() else []
     try:
         return [_row(json_value(line)) for line in lines]
     except (ValueError, TypeError, KeyError) as problem:
@@ -33,9 +32,10 @@ def read_metrics(run: Path) -> list[dict]:
 
 
 def _row(found: dict) -> dict:
-    if not (fits(found, dict[str, float | None]) and fits(found["step"], int) and fits(found["seed"], int)):
-        raise ValueError("a value of a wrong kind")
-    return found
+    del found["check"]
+    figures = record(dict[str, int | float | None], found)
+    record(tuple[int, int], [figures["step"], figures["seed"]])
+    return figures
 
 
 def curves_of(rows: Sequence[dict], name: str) -> dict[int, RunCurve]:

@@ -13,13 +13,12 @@ from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import toml_table
 from optimist.errors import RunError, StorageError, in_one_line, some_of
-from optimist.training.evaluation import EpisodeScore
-from optimist.training.storage import alarms, checkpoint, code_versions, episodes
-from optimist.training.storage import checked_lines as rows
-from optimist.training.storage.configuration import as_saved, changes, fingerprint, toml, updated
+from optimist.training.storage import alarms, checkpoint, code_versions, episodes, rows
+from optimist.training.storage.configuration import changes, fingerprint, toml
+from optimist.training.storage.episodes import EpisodeScore
 from optimist.training.storage.selected import NAME as SELECTION
 
-EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
+EPISODES, METRICS = episodes.NAME, "metrics.jsonl"
 NAMED = 3  # runs that an error names; it counts the others
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -72,7 +71,7 @@ class RunFolder:
         grown = [self.path / name for name in (METRICS, EPISODES)]
         names = ("config.toml", code_versions.NAME, alarms.NAME, SELECTION, "DONE")
         whole = [self.path / name for name in names]
-        remove(*map(rows.checks_of, grown), *grown, *whole)
+        remove(*grown, *whole)
 
     def _agree_on_config(self) -> None:
         """Write the configuration; RunError if the folder has a run with another. More steps are allowed."""
@@ -88,7 +87,6 @@ class RunFolder:
                     f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
                     "choose another --out, or start again with --restart"
                 )
-            self.config = as_saved(self.config, before)
         write_whole(file, toml(self.config).encode())
 
     def _refuse_foreign_checkpoints(self) -> None:
@@ -138,8 +136,9 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint from which the run continues; it is written again."""
         (self.path / "DONE").unlink(missing_ok=True)
-        rows.rewind(self.path / METRICS, step, comes_again=False)
-        rows.rewind(self.path / EPISODES, step, comes_again=True)  # the state of this step can be evaluated
+        rows.rewind(self.path / METRICS, step)
+        # The state of this step can be evaluated again.
+        rows.rewind(self.path / EPISODES, step, episodes.HEADER, comes_again=True)
         try:
             found = alarms.read_alarms(self.path)
             alarms.write_alarms(self.path, {s: alarm for s, alarm in found.items() if alarm.step <= step})
@@ -148,12 +147,10 @@ class RunFolder:
 
     def has_episodes(self, step: int) -> bool:
         """Was the state of this step evaluated?"""
-        return rows.has_step(self.path / EPISODES, step)
+        return rows.has_step(self.path / EPISODES, step, episodes.HEADER)
 
     def add_episodes(self, played: list[EpisodeScore]) -> None:
-        file = self.path / EPISODES
-        begun = file.exists() and file.stat().st_size > 0
-        rows.append(file, [*([] if begun else [episodes.HEADER]), *episodes.lines(played)])
+        episodes.append(self.path / EPISODES, played)
 
     def _sync_rows(self) -> None:
         for name in (METRICS, EPISODES):
@@ -192,13 +189,13 @@ def is_done(path: Path) -> bool:
 
 
 def read_config(path: Path) -> dict:
-    """The resolved configuration of a run, with the current names of settings."""
+    """The resolved configuration of a run."""
     file = Path(path) / "config.toml"
     if not file.exists():
         refuse_unless_run(Path(path))
     try:
         with naming(file):
-            return updated(toml_table(file.read_text(encoding="utf-8")))
+            return toml_table(file.read_text(encoding="utf-8"))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"

@@ -1,22 +1,52 @@
 """selection.json: which policy of a run was chosen, and why. `optimist select` writes it."""
 
-import json
+import logging
 import os
-import zlib
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import naming, write_whole
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import record, sealed, unsealed
 from optimist.errors import RunError, StorageError, UndecidedError, command_line, in_one_line
-from optimist.training.kinds import fits
 from optimist.training.storage.policies import kept_steps
 
 NAME = "selection.json"
 VERSION = 1
-CHECK = "crc"
-KINDS = {"rule": str, "updates": int, "notes": list[str], "answer": str, "fingerprint": str | None}
+SHIP = "ship"  # how the answer begins if the log shows that the policy is better than today's
+log = logging.getLogger("optimist")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kept policy that was judged."""
+
+    step: int
+    seed: int
+    scores: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The policy to ship, and whose it is."""
+
+    step: int
+    seed: int
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What readers of the file need; it has more."""
+
+    rule: str
+    updates: int
+    notes: list[str]
+    answer: str
+    chosen: Chosen | None
+    candidates: list[Candidate]  # the best first
+    fingerprint: str | None = None  # of the run in whose folder the file is
 
 
 def refuse_read_only(runs: Iterable[str | Path]) -> None:
@@ -28,41 +58,27 @@ def refuse_read_only(runs: Iterable[str | Path]) -> None:
             )
 
 
-def write_selection(folder: Path, record: dict[str, Any]) -> None:
-    """Write the record whole or not at all, with its version and a checksum."""
-    write_whole(folder / NAME, _text({"version": VERSION, **record}).encode())
+def write_selection(folder: Path, content: dict[str, Any]) -> None:
+    """Write the content whole or not at all, with its version and its hash."""
+    write_whole(folder / NAME, sealed({"version": VERSION, **content}, indent=1).encode())
 
 
 def read_selection(folder: Path) -> dict[str, Any] | None:
-    """The record in this folder, after a check of every byte; None if there is none."""
+    """The content of the file in this folder, after a check of every byte; None if there is none."""
     file = Path(folder) / NAME
     if not file.exists():
         return None
     try:
         with naming(file):
-            text = file.read_text(encoding="utf-8")
-        content = json_value(text)
-        found = {name: value for name, value in content.items() if name != CHECK}
-        version = found.get("version")
-        valid = text == _text(found) and (version != VERSION or _is_whole(found))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        valid = False
-    if not valid:
-        raise RunError(f"{file} is damaged: run optimist select again, or remove it")
+            content = unsealed(file.read_bytes())
+        version = content.get("version")
+        if version == VERSION:
+            record(Choice, content)
+    except ValueError as problem:
+        raise RunError(f"{file} is damaged: run optimist select again, or remove it") from problem
     if version != VERSION:
         raise RunError(f"{file} has version {in_one_line(version)}, not {VERSION}: run optimist select again")
-    return found
-
-
-def _is_whole(record: dict[str, Any]) -> bool:
-    """Does the record have what its readers need? A right checksum does not say so."""
-    chosen = record["chosen"]
-    policies = [*([] if chosen is None else [chosen]), *record["candidates"]]
-    return (
-        all(fits(record.get(name), kind) for name, kind in KINDS.items())
-        and all(fits(each[name], int) for each in policies for name in ("step", "seed"))
-        and all(fits(each["scores"], dict[str, float | None]) for each in record["candidates"])
-    )
+    return content
 
 
 def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
@@ -80,24 +96,23 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
             f"{folder}: {found['answer']}. To choose the first policy all the same: {select} --anyway"
         )
     if not found.get("here", True):
-        raise RunError(f"the policy that was chosen is of {in_one_line(chosen.get('run'))}: name that run")
+        other = in_one_line(chosen.get("run"))
+        raise RunError(f"the policy that was chosen is of {other}: name that run, with --step chosen")
+    if not str(found["answer"]).startswith(SHIP):
+        said = in_one_line(found["answer"])
+        log.warning("%s: chosen with --anyway; select said: %s", folder, said)
     return int(chosen["step"]), int(chosen["seed"])
 
 
-def is_of_all(record: dict[str, Any], kept: Iterable[int]) -> bool:
+def is_of_all(content: dict[str, Any], kept: Iterable[int]) -> bool:
     """Were the policies of all these steps candidates? A run that was continued since keeps later ones."""
-    return set(kept) <= {each["step"] for each in record["candidates"]}
+    return set(kept) <= {each["step"] for each in content["candidates"]}
 
 
-def chosen_steps(record: dict[str, Any], among: Mapping[int, Container[int]]) -> dict[int, int]:
+def chosen_steps(content: dict[str, Any], among: Mapping[int, Container[int]]) -> dict[int, int]:
     """The chosen step of each seed of a run, among these steps of the seed."""
     chosen: dict[int, int] = {}
-    for each in record["candidates"]:  # the best first
+    for each in content["candidates"]:  # the best first
         if each["step"] in among.get(each["seed"], ()):
             chosen.setdefault(each["seed"], each["step"])
     return chosen
-
-
-def _text(record: dict[str, Any]) -> str:
-    plain = json.dumps(record, indent=1)
-    return json.dumps({**record, CHECK: f"{zlib.crc32(plain.encode()):08x}"}, indent=1)
