@@ -20,6 +20,7 @@ from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("parquet")
+NOISE = np.random.default_rng(0).normal(size=60)
 
 
 def columns(steps: int = 60) -> dict:
@@ -171,6 +172,7 @@ def changed(name, row, value):
     [
         (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
         (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
+        ({"reward": 1e9 + NOISE}, {}, "rewards are near 1e.09, and float32 holds them in steps of 64"),
         (changed("y", 45, 2**30), {}, 'values of "y" hold whole numbers.*first in row 45'),
         (
             changed("terminal", 14, None),
