@@ -5,14 +5,11 @@ import json
 import re
 import shutil
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from optimist.errors import DataError
-from patience import is_quick
 from replay_ring import REPLAY, Ring, import_dqn_replay, play, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -232,31 +229,3 @@ def test_a_game_s_folder_names_its_runs(logs, tmp_path):
         shutil.copytree(logs, tmp_path / "Pong" / run / "replay_logs")
     with pytest.raises(DataError, match="holds the runs 1, 2; name one"):
         import_dqn_replay(tmp_path / "Pong", tmp_path / "out")
-
-
-BOMB = """
-import resource, sys, time
-from optimist.data import formats
-from optimist.errors import DataError
-before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-try:
-    formats.find("dqn-replay").read(sys.argv[1], sys.argv[2])
-except DataError as problem:
-    spent = time.process_time() - start
-    print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")
-"""
-
-
-def test_a_mebibyte_that_declares_a_tebibyte_is_refused_at_once(logs, tmp_path):
-    noise = np.random.default_rng(0).bytes(2**20)
-    (logs / OBSERVATION).write_bytes(npy(head(shape="(40, 131072, 209716)"), noise))
-    words = [sys.executable, "-c", BOMB, str(logs), str(tmp_path / "out")]
-
-    def spent() -> float:
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        found = subprocess.run(words, capture_output=True, text=True, check=True)
-        message, seconds, mebibytes = found.stdout.split("|")
-        assert "more than" in message and float(mebibytes) < 200
-        return float(seconds)
-
-    assert is_quick(spent, 1)
