@@ -136,7 +136,7 @@ def _print_scores(run: Any, dataset: "Dataset") -> None:
     if facts["best_policy_return"] is not None:
         levels = {"best policy in the data": facts["best_policy_return"]}
     levels["average behaviour"] = facts["return_mean"]
-    print_sheet(sheet({short_name(run.learner.agent): summary(scores(run.path))}, levels))
+    print_sheet(sheet({short_name(run.learner.agent): curves(run.path)}, levels))
 
 
 def collect(
