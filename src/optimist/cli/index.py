@@ -111,10 +111,10 @@ def recipes() -> Table:
     from optimist.data.transition import Spec
     from optimist.training.recipes import RECIPES, recipe_for
 
-    vector = {"action_low": (-1.0,), "action_high": (1.0,)}
+    vectors = Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,))
     specs = [Spec(shape, "float32", actions=2) for shape in ((84, 84, 1), (10, 10, 1), (4,))]
     chosen = {"discrete": [recipe_for(spec) for spec in specs]}
-    chosen["vectors"] = [recipe_for(Spec((4,), "float32", **vector))]
+    chosen["vectors"] = [recipe_for(vectors)]
     chosen["any"] = chosen["discrete"] + chosen["vectors"]
     return {
         name: {

@@ -52,7 +52,7 @@ def words_of(function: Callable[..., Any]) -> dict[str, list[Word]]:
     """The words of a function by the title under which the help lists them."""
     found: dict[str, list[Word]] = {"arguments": [], "options": []}
     for name, parameter in signature(function).parameters.items():
-        if dataclasses.is_dataclass(kind := parameter.annotation):
+        if _is_record(kind := parameter.annotation):
             found[str(kind.__doc__).rstrip(".")] = setting_words(settings_of(kind()), name)
         elif get_origin(kind) is Annotated:
             word = _word(name, parameter)
@@ -204,7 +204,7 @@ def call(function: Callable[..., Any], values: dict[str, Any]) -> None:
     """Call the function with the values of its words. Those of a group become its record, or its table."""
     groups: dict[str, Any] = {}
     for name, parameter in signature(function).parameters.items():
-        if dataclasses.is_dataclass(kind := parameter.annotation):
+        if _is_record(kind := parameter.annotation):
             groups[name] = kind(**values.get(name, {}))
         elif get_origin(kind) is dict:
             groups[name] = values.get(name, {})
@@ -234,6 +234,10 @@ def _row(usage: str, help: str, column: int, width: int) -> str:
     text = textwrap.fill(help, width, initial_indent=margin, subsequent_indent=margin)
     begin = f"  {usage}"
     return f"{begin}\n{text}" if len(begin) + 2 > column else begin + text[len(begin) :]
+
+
+def _is_record(annotation: Any) -> bool:
+    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
 
 
 def _option(name: str) -> str:
