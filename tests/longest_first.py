@@ -5,6 +5,7 @@ LONGEST = (
     "tests/agents/test_agents.py",
     "tests/studies/engines/test_cluster.py",
     "tests/training/test_same_play.py",
+    "tests/studies/report/test_study_page.py",
     "tests/studies/report/test_study_report.py",
     "tests/training/export/test_export.py",
     "tests/agents/test_actor_critic.py",

@@ -11,7 +11,8 @@ from optimist.studies.report.figures import iqm as iqm_figure
 from optimist.studies.report.figures import medians as medians_figure
 from optimist.studies.report.figures.curves import ACROSS, curve_grid
 from optimist.studies.results.findings import short_names
-from optimist.studies.scores import intervals, normalisation, table_one
+from optimist.studies.scores import intervals
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import from_csv
 from optimist.studies.scores.score_files import ScoreFile, read_scores
 from optimist.studies.sheet import records_csv
@@ -41,17 +42,15 @@ def tables_of(
 ) -> dict[str, Callable[[], str]]:
     """The tables of a study that its page has, read after so many evaluations; `start` begins their names."""
 
-    def file() -> ScoreFile:
-        return first_evaluations(f"{folder}/{name}", evaluations)
-
-    def by() -> normalisation.Normaliser:
-        return from_csv(RESULTS / folder / "normaliser.csv")
+    def finding() -> Finding:
+        by = from_csv(RESULTS / folder / "normaliser.csv")
+        return Finding(first_evaluations(f"{folder}/{name}", evaluations), by, paired=paired)
 
     tables = {
-        "aggregates": lambda: intervals.rows(intervals.matrices(file(), by()), paired=paired),
-        "pairs": lambda: intervals.pairs(intervals.matrices(file(), by())),
-        "table": lambda: table_one.table_one(file(), by()),
-        "per_game": lambda: [row for rows in table_one.per_game(file(), by()).values() for row in rows],
+        "aggregates": lambda: finding().certainty,
+        "pairs": lambda: intervals.pairs(finding().scores),
+        "table": lambda: finding().rows,
+        "per_game": lambda: finding().game_rows,
     }
     return {
         f"{start}{table}.csv": lambda rows=rows: rounded(records_csv(rows()))
@@ -88,12 +87,8 @@ class Study:
         return iqm_figure.iqm_over_training(curves, "random play", self.by.yardstick, OFFLINE)
 
     def medians(self, xlabel: str = OFFLINE) -> Figure:
-        agents = self.file.agents
-        means = {agent: normalisation.seed_means(games) for agent, games in agents.items()}
         return medians_figure.medians(
-            {agent: normalisation.median_curve(curves, self.by) for agent, curves in means.items()},
-            {agent: normalisation.seed_medians(games, self.by) for agent, games in agents.items()},
-            {agent: normalisation.better_curve(curves, self.by) for agent, curves in means.items()},
+            {agent: intervals.medians(games, self.by) for agent, games in self.file.agents.items()},
             yardstick=self.by.yardstick,
             one=self.by.yardstick,
             games=len(self.file.games),

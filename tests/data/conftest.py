@@ -1,4 +1,4 @@
-"""The dataset that the tests of damage start from."""
+"""The dataset that the tests of damage start from, and the doors of a log."""
 
 import os
 import shutil
@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from damage import recorded
+from doors import DOORS
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +18,12 @@ def pristine(tmp_path_factory):
 def folder(pristine, tmp_path):
     shutil.copytree(pristine, tmp_path / "data")
     return tmp_path / "data"
+
+
+@pytest.fixture(params=DOORS, ids=lambda door: door.__name__)
+def door(request, tmp_path):
+    """The dataset of a log, given like the arguments of `from_arrays`."""
+    return lambda **given: request.param(tmp_path, given)
 
 
 @pytest.fixture(scope="module")

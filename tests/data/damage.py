@@ -50,72 +50,10 @@ def table(path):
     return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
 
 
-def remove(folder):
-    (folder / "frames-000001.arrow").unlink()
-
-
-def remove_steps(folder):
-    (folder / "steps-000002.arrow").unlink()
-
-
-def shorten(folder):
-    os.truncate(folder / "steps-000000.arrow", 100)
-
-
-def empty(folder):
-    os.truncate(folder / "frames-000000.arrow", 0)
-
-
-def lengthen(folder):
-    with open(folder / "frames-000000.arrow", "ab") as stream:
-        stream.write(b"x")
-
-
 def link(folder):
     path = folder / "frames-000000.arrow"
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
-
-
-def drop_a_row(folder):
-    rewritten(folder, lambda path: arrow(table(path).slice(0, 39)))
-
-
-def change_a_type(folder):
-    def widened(path):
-        batch = table(path)
-        columns = [
-            c.cast(pa.float64()) if n == "reward" else c
-            for n, c in zip(batch.schema.names, batch, strict=True)
-        ]
-        return arrow(pa.record_batch(columns, names=batch.schema.names))
-
-    rewritten(folder, widened)
-
-
-def not_arrow(folder):
-    rewritten(folder, lambda path: b"hello" * 1000)
-
-
-def pickled(folder):
-    np.save(folder.parent / "x.npy", np.array([{}]), allow_pickle=True)
-    rewritten(folder, lambda path: (folder.parent / "x.npy").read_bytes() * 40)
-
-
-def declares_a_tebibyte(folder):
-    def inflated(path):
-        sink = pa.BufferOutputStream()
-        batch = table(path)
-        with pa.ipc.new_file(
-            sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
-        ) as writer:
-            writer.write_batch(batch)
-        content = bytearray(sink.getvalue())
-        place = content.index(zstandard.FRAME_HEADER) - 8
-        content[place : place + 8] = (2**40).to_bytes(8, "little")
-        return bytes(content)
-
-    rewritten(folder, inflated)
 
 
 def swap_steps(folder):
@@ -125,44 +63,34 @@ def swap_steps(folder):
     two.write_bytes(content)
 
 
-def newer_version(folder):
-    rewritten(folder, lambda record: record.update(version=2), "manifest")
+def widened(path):
+    batch = table(path)
+    columns = [
+        c.cast(pa.float64()) if n == "reward" else c for n, c in zip(batch.schema.names, batch, strict=True)
+    ]
+    return arrow(pa.record_batch(columns, names=batch.schema.names))
 
 
-def other_format(folder):
-    rewritten(folder, lambda record: record.update(format="zip"), "manifest")
+def pickled(folder):
+    np.save(folder.parent / "x.npy", np.array([{}]), allow_pickle=True)
+    rewritten(folder, lambda path: (folder.parent / "x.npy").read_bytes() * 40)
 
 
-def climbing_name(folder):
-    rewritten(folder, lambda record: record["shards"][0]["steps"].update(file="../x"), "manifest")
+def inflated(path):
+    """A column that declares a tebibyte."""
+    sink, batch = pa.BufferOutputStream(), table(path)
+    packed = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, batch.schema, options=packed) as writer:
+        writer.write_batch(batch)
+    content = bytearray(sink.getvalue())
+    place = content.index(zstandard.FRAME_HEADER) - 8
+    content[place : place + 8] = (2**40).to_bytes(8, "little")
+    return bytes(content)
 
 
-def absolute_name(folder):
-    rewritten(folder, lambda record: record["shards"][0]["frames"].update(file="/etc/passwd"), "manifest")
-
-
-def no_shards_key(folder):
-    rewritten(folder, lambda record: record.pop("shards"), "manifest")
-
-
-def odd_block(folder):
-    rewritten(folder, lambda record: record["shards"][0]["blocks"][0].update(steps=-4), "manifest")
-
-
-def old_totals(folder):
-    rewritten(folder, lambda record: record.update(steps=80), "manifest")
-
-
-def enormous(folder):
-    def claim(record):
-        record["shards"][0]["blocks"][0].update(steps=2**40, frames=2**40 + 1)
-        record.update(steps=2**40 + 80, episodes=9)
-
-    rewritten(folder, claim, "manifest")
-
-
-def object_spec(folder):
-    rewritten(folder, lambda record: record["spec"].update(frame_dtype="object"), "manifest")
+def enormous(record):
+    record["shards"][0]["blocks"][0].update(steps=2**40, frames=2**40 + 1)
+    record.update(steps=2**40 + 80, episodes=9)
 
 
 def edited(folder):
@@ -170,29 +98,9 @@ def edited(folder):
     path.write_text(path.read_text().replace('"stack": 1', '"stack": 4'))
 
 
-def nested(folder):
-    (folder / "manifest.json").write_text("[" * 100_000)
-
-
-def cut_manifest(folder):
-    os.truncate(folder / "manifest.json", 300)
-
-
-def empty_manifest(folder):
-    os.truncate(folder / "manifest.json", 0)
-
-
 def nothing_recorded(folder):
     shutil.rmtree(folder)
     Recorder(folder, SPEC, lanes=1)
-
-
-def no_manifest(folder):
-    (folder / "manifest.json").unlink()
-
-
-def no_folder(folder):
-    shutil.rmtree(folder)
 
 
 def a_file(folder):
@@ -200,34 +108,58 @@ def a_file(folder):
     folder.write_text("")
 
 
-REFUSED = [
-    (remove, "missing"),
-    (remove_steps, "missing"),
-    (shorten, "bytes instead of"),
-    (empty, "0 bytes instead of"),
-    (lengthen, "bytes instead of"),
-    (link, "link"),
-    (drop_a_row, "39 rows instead of 40"),
-    (change_a_type, "reward double"),
-    (not_arrow, "Arrow"),
-    (pickled, "Arrow"),
-    (declares_a_tebibyte, "Arrow"),
-    (swap_steps, "hash|contents|bytes"),
-    (newer_version, "version 2"),
-    (other_format, "optimist-dataset"),
-    (climbing_name, "plain file name"),
-    (absolute_name, "plain file name"),
-    (no_shards_key, "shards"),
-    (odd_block, "block"),
-    (old_totals, "totals"),
-    (enormous, "too small|rows instead of"),
-    (object_spec, "object"),
-    (edited, "edited"),
-    (nested, "damaged"),
-    (cut_manifest, "damaged"),
-    (empty_manifest, "damaged"),
-    (nothing_recorded, "empty"),
-    (no_manifest, "is it a dataset"),
-    (no_folder, "does not exist"),
-    (a_file, "is it a dataset"),
-]
+def gone(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def resized(name, size):
+    return lambda folder: os.truncate(folder / name, size)
+
+
+def steps(change):
+    """The first file of steps is another one, and the manifest agrees."""
+    return lambda folder: rewritten(folder, change)
+
+
+def manifest(change):
+    """The manifest says something else, under a right hash."""
+    return lambda folder: rewritten(folder, change, "manifest")
+
+
+REFUSED = {
+    "missing frames": (gone("frames-000001.arrow"), "missing"),
+    "missing steps": (gone("steps-000002.arrow"), "missing"),
+    "a short file": (resized("steps-000000.arrow", 100), "bytes instead of"),
+    "an empty file": (resized("frames-000000.arrow", 0), "0 bytes instead of"),
+    "a long file": (resized("frames-000000.arrow", 10**6), "bytes instead of"),
+    "a link": (link, "link"),
+    "a row less": (steps(lambda path: arrow(table(path).slice(0, 39))), "39 rows instead of 40"),
+    "another type": (steps(widened), "reward double"),
+    "not arrow": (steps(lambda path: b"hello" * 1000), "Arrow"),
+    "pickled": (pickled, "Arrow"),
+    "declares a tebibyte": (steps(inflated), "Arrow"),
+    "swapped": (swap_steps, "hash|contents|bytes"),
+    "newer": (manifest(lambda record: record.update(version=2)), "version 2"),
+    "another format": (manifest(lambda record: record.update(format="zip")), "optimist-dataset"),
+    "climbing name": (
+        manifest(lambda record: record["shards"][0]["steps"].update(file="../x")),
+        "plain file name",
+    ),
+    "absolute name": (
+        manifest(lambda record: record["shards"][0]["frames"].update(file="/etc/passwd")),
+        "plain file name",
+    ),
+    "no shards": (manifest(lambda record: record.pop("shards")), "shards"),
+    "odd block": (manifest(lambda record: record["shards"][0]["blocks"][0].update(steps=-4)), "block"),
+    "old totals": (manifest(lambda record: record.update(steps=80)), "totals"),
+    "enormous": (manifest(enormous), "too small|rows instead of"),
+    "objects": (manifest(lambda record: record["spec"].update(frame_dtype="object")), "object"),
+    "edited": (edited, "edited"),
+    "nested": (lambda folder: (folder / "manifest.json").write_text("[" * 100_000), "damaged"),
+    "cut manifest": (resized("manifest.json", 300), "damaged"),
+    "empty manifest": (resized("manifest.json", 0), "damaged"),
+    "nothing recorded": (nothing_recorded, "empty"),
+    "no manifest": (gone("manifest.json"), "is it a dataset"),
+    "no folder": (shutil.rmtree, "does not exist"),
+    "a file": (a_file, "is it a dataset"),
+}

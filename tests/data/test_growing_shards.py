@@ -110,22 +110,6 @@ def test_lanes_at_their_own_pace_give_the_same_shards(tmp_path, monkeypatch):
     assert_same(whole, recorded(tmp_path / "other"))
 
 
-def test_short_shards_of_an_earlier_version_are_kept(tmp_path):
-    """It ended a shard with every checkpoint."""
-    before = recorded(tmp_path, PIXELS, shard_rows=7)
-    recorder = recorder_of(tmp_path, PIXELS, shard_rows=SHARD_ROWS)
-    assert recorder.go_on(ROWS * LANES)
-    recorder.close()
-    assert_same(before, Dataset.open(tmp_path))
-    recorder = recorder_of(tmp_path, PIXELS)
-    assert recorder.go_on(ROWS * LANES)
-    for step in list(play(PIXELS, rows=ROWS + 20))[ROWS:]:
-        recorder.add(*step)
-    recorder.close()
-    rows = [each.step_rows // LANES for each in Dataset.open(tmp_path).timeline.source.manifest.shards]
-    assert rows == [7] * 7 + [16, 5] and verify(tmp_path) == []
-
-
 class Crash(BaseException):
     """The process ends here."""
 

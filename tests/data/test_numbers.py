@@ -32,47 +32,40 @@ def test_a_whole_float_is_the_number():
     assert spec == Spec((2,), "float32", actions=3, stack=2) and type(spec.stack) is type(spec.actions) is int
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda log: log.batch(8.5),
-        lambda log: log.batch("8"),
-        lambda log: log.batch(8, seed=None),
-        lambda log: log.batch(8, step=np.inf),
-        lambda log: log.batch(8, n_step=True),
-        lambda log: log.observation("first"),
-        lambda log: log.fraction(0.5, seed=1.5),
-        lambda log: log.fraction(0.5, seed=None),  # it was another part each time, under one fingerprint
-        lambda log: log.hold_out(0.5, seed=np.nan),
-        lambda log: log.first(2.5),
-        lambda log: log.last("3"),
-        lambda log: Dataset.from_arrays(**ROWS, stack="2"),
-        lambda log: Dataset.from_arrays(**ROWS, actions_count=2.5),
-    ],
-)
-def test_any_other_number_is_refused(ask):
-    with pytest.raises(UsageError, match="not a whole number"):
-        ask(vectors())
-
-
-@pytest.mark.parametrize("ask", [lambda log: log.fraction(0.5, seed=-1), lambda log: log.batch(8, step=-1)])
-def test_a_number_that_is_too_small_is_refused(ask):
-    with pytest.raises(UsageError, match="is -1: it must be at least 0"):
-        ask(vectors())
+WHOLE, REAL = "not a whole number", r"(share|gamma|clip) is .*, not a number"
+SMALL = "is -1: it must be at least 0"
 
 
 @pytest.mark.parametrize(
-    "ask",
+    ("ask", "said"),
     [
-        lambda log: log.fraction("x"),
-        lambda log: log.best(None),
-        lambda log: log.hold_out(True),
-        lambda log: log.batch(8, gamma="x"),
-        lambda log: log.batch(8, clip="x"),
+        (lambda log: log.batch(8.5), WHOLE),
+        (lambda log: log.batch("8"), WHOLE),
+        (lambda log: log.batch(8, seed=None), WHOLE),
+        (lambda log: log.batch(8, step=np.inf), WHOLE),
+        (lambda log: log.batch(8, n_step=True), WHOLE),
+        (lambda log: log.observation("first"), WHOLE),
+        (lambda log: log.fraction(0.5, seed=1.5), WHOLE),
+        (
+            lambda log: log.fraction(0.5, seed=None),
+            WHOLE,
+        ),  # it was another part each time, of one fingerprint
+        (lambda log: log.hold_out(0.5, seed=np.nan), WHOLE),
+        (lambda log: log.first(2.5), WHOLE),
+        (lambda log: log.last("3"), WHOLE),
+        (lambda log: Dataset.from_arrays(**ROWS, stack="2"), WHOLE),
+        (lambda log: Dataset.from_arrays(**ROWS, actions_count=2.5), WHOLE),
+        (lambda log: log.fraction(0.5, seed=-1), SMALL),
+        (lambda log: log.batch(8, step=-1), SMALL),
+        (lambda log: log.fraction("x"), REAL),
+        (lambda log: log.best(None), REAL),
+        (lambda log: log.hold_out(True), REAL),
+        (lambda log: log.batch(8, gamma="x"), REAL),
+        (lambda log: log.batch(8, clip="x"), REAL),
     ],
 )
-def test_what_is_no_number_is_refused(ask):
-    with pytest.raises(UsageError, match=r"(share|gamma|clip) is .*, not a number"):
+def test_any_other_number_is_refused(ask, said):
+    with pytest.raises(UsageError, match=said):
         ask(vectors())
 
 

@@ -1,7 +1,6 @@
 """Batches are uniform and repeatable, and equal the plain-loop reference in every position."""
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -135,15 +134,6 @@ def test_the_first_positions_are_pinned():
     """A changed generator would silently change every resumed run."""
     data = dataset_of(100)
     assert Sampler(data, batch=6).positions(255, 2).tolist() == PINNED
-
-
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_the_first_100_000_indices_do_not_depend_on_the_number_of_threads(threads):
-    sampler = Sampler(dataset_of(1000))
-    starts = range(0, 3125, 25)
-    with ThreadPoolExecutor(threads) as pool:
-        drawn = list(pool.map(lambda first: sampler.positions(first, 25), starts))
-    np.testing.assert_array_equal(np.concatenate(drawn), sampler.positions(0, 3125))
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -1,5 +1,6 @@
 """verify reports every damage, with its file and its rows."""
 
+import re
 import shutil
 
 import numpy as np
@@ -7,11 +8,20 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from damage import arrow, recorded, rewritten, swap_steps, table
+from damage import REFUSED, arrow, recorded, rewritten, swap_steps, table
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.verify import verify
 from optimist.errors import DataError
 from reference import SPECS, record
+
+
+@pytest.mark.parametrize(("damage", "said"), REFUSED.values(), ids=REFUSED)
+def test_opening_and_verify_refuse_it_in_one_line(folder, damage, said):
+    damage(folder)
+    with pytest.raises(DataError, match=said) as refused:
+        open_dataset(folder)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+    assert any(re.search(said, problem) for problem in verify(folder))
 
 
 def test_an_untouched_dataset_has_no_problem(pristine, tmp_path):
@@ -78,20 +88,6 @@ def test_extra_swapped_and_old_are_named_by_verify(folder):
     assert any("the manifest is old" in problem for problem in verify(folder))
 
 
-def test_wrong_values_under_right_hashes_are_named_with_their_rows(folder):
-    def spoiled(path):
-        batch = table(path)
-        action = batch.column("action").to_pylist()
-        action[11] = 77
-        return arrow(batch.set_column(2, "action", pa.array(action, pa.int32())))
-
-    rewritten(folder, spoiled)
-    (problem,) = verify(folder)
-    assert "rows 11: the action is outside the spec" in problem
-    with pytest.raises(DataError, match="steps-000000.arrow holds an action outside the spec in row 11"):
-        open_dataset(folder)
-
-
 VECTORS = Spec((2,), "float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
 
 
@@ -123,21 +119,26 @@ def list_of(numbers, rows):
     return pa.FixedSizeListArray.from_arrays(pa.array(numbers), numbers.size // rows)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.5])
-def test_vector_actions_outside_their_box_are_named_and_not_trained_on(vectors, value):
-    rewritten(vectors, spoiled("action", 7, np.float32(value)))
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        *(("action", value, "action(?: is)? outside the spec") for value in (np.nan, np.inf, -1.5)),
+        ("reward", np.nan, "reward (?:that )?is not finite"),
+    ],
+)
+def test_wrong_values_under_right_hashes_are_named_and_not_trained_on(vectors, column, value, said):
+    rewritten(vectors, spoiled(column, 7, np.float32(value)))
     (problem,) = verify(vectors)
-    assert "rows 7: the action is outside the spec" in problem
-    with pytest.raises(DataError, match="holds an action outside the spec in row 7"):
+    assert re.search(f"rows 7: the {said}", problem)
+    with pytest.raises(DataError, match=f"steps-000000.arrow holds an? {said} in row 7"):
         open_dataset(vectors)
 
 
-def test_a_reward_that_is_not_finite_is_named_and_not_trained_on(vectors):
-    rewritten(vectors, spoiled("reward", 3, np.float32(np.nan)))
-    (problem,) = verify(vectors)
-    assert "rows 3: the reward is not finite" in problem
-    with pytest.raises(DataError, match="holds a reward that is not finite in row 3"):
-        open_dataset(vectors)
+def test_an_action_that_the_spec_lacks_is_named(folder):
+    rewritten(folder, spoiled("action", 11, 77))
+    assert "rows 11: the action is outside the spec" in verify(folder)[0]
+    with pytest.raises(DataError, match="holds an action outside the spec in row 11"):
+        open_dataset(folder)
 
 
 def test_an_observation_that_is_not_finite_is_named_and_not_trained_on(vectors):

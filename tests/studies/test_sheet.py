@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from optimist.studies.scores.curves import Spread, Summary, sheet
+from optimist.studies.scores.curves import sheet, spread
 from optimist.studies.sheet import (
     FOLDED,
     Cell,
@@ -114,13 +114,13 @@ def test_values_are_said_as_a_person_would(value, words):
 
 
 def test_a_spread_keeps_the_decimals_of_its_mean():
-    assert str(Spread(mean=9.12, deviation=0.84)) == "9.1 ± 0.8"
-    assert str(Spread(mean=1234.5, deviation=98.7)) == "1,234 ± 99"
-    assert str(Spread(mean=9.12, deviation=None)) == "9.1"
+    assert spread([8.526, 9.714]).text == "9.1 ± 0.8"
+    assert spread([1164.7, 1304.3]).text == "1,234 ± 99"
+    assert spread([9.12]).text == "9.1"
 
 
 @pytest.mark.parametrize(("evaluations", "said"), [(1, None), (2, "mean of last 2"), (9, "mean of last 3")])
 def test_a_mean_of_the_last_few_is_of_no_more_than_there_are(evaluations, said):
-    spread = Spread(1.0, 0.5)
-    heads = sheet({"REM": Summary(2, evaluations, spread, spread, spread)}, {"best policy": 3.0}).heads
+    curve = dict.fromkeys(range(evaluations), 1.0)
+    heads = sheet({"REM": {0: curve, 1: curve}}, {"best policy": 3.0}).heads
     assert [head for head in heads if head.startswith("mean")] == ([said] if said else [])

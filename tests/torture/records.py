@@ -14,7 +14,8 @@ from optimist.data.disk.records import sealed
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
 from optimist.studies.report.study_tables import chosen_by
-from optimist.studies.results import logs, provenance
+from optimist.studies.report.study_warnings import first_alarm
+from optimist.studies.results import logs
 from optimist.training.loggers._sent import FOLDER, Sent
 from optimist.training.run import load_run
 from optimist.training.storage import alarms, rows, selected
@@ -69,7 +70,7 @@ def alarm(run: Path, random: np.random.Generator) -> None:
     found = alarms.read_alarms(run)
     alarms.write_alarms(run, found)
     if found:
-        provenance._when(found)
+        first_alarm(found)
 
 
 def told(run: Path, random: np.random.Generator) -> None:

@@ -1,6 +1,5 @@
 """A seed whose values exceed what its log can pay is noticed, and its last healthy policy is kept."""
 
-import json
 from dataclasses import dataclass, replace
 
 import jax
@@ -22,6 +21,7 @@ from optimist.training.resolve import resolve_collection
 from optimist.training.run import load_run
 from optimist.training.settings import Training
 from optimist.training.storage.alarms import Alarm, read_alarms
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import read_config
 
 
@@ -76,7 +76,7 @@ def climb(out, *, agent=CLIMBER, seeds=(CALM, WILD), **settings):
 
 
 def rows_of(run) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(run)
 
 
 # The rule itself.

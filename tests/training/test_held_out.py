@@ -1,7 +1,5 @@
 """Losses on held-back episodes are logged, and nothing else of a run changes."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -25,7 +23,7 @@ def train(data, out, agent="dqn", *, seeds=(0, 1), **settings):
 
 
 def rows(out) -> list[dict]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(out)
 
 
 def without_held(out) -> list[dict]:

@@ -16,6 +16,7 @@ from optimist.training.measures import Measures
 from optimist.training.offline import OfflineTraining
 from optimist.training.run import load_run
 from optimist.training.settings import Training
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import read_config, read_episodes
 from optimist.training.terminal import Interrupted
 
@@ -34,7 +35,7 @@ def finished(log, tmp_path_factory):
 
 
 def rows_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return read_metrics(run)
 
 
 def test_every_seed_is_evaluated_when_it_is_due(finished):

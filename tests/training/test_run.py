@@ -402,34 +402,3 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
     write_whole(tmp_path / "file", b"")
     with pytest.raises(StorageError, match="cannot make"):
         RunFolder(tmp_path / "file", CONFIG)
-
-
-TABLE = """kind = "offline"
-seeds = [0]
-environment = "minatar/breakout"
-
-[agent]
-name = "dqn"
-target_period = 250
-columns = 1
-networks = 1
-network = "auto"
-
-[training]
-steps = 100
-log = "whole"
-home = "auto"
-batch = 32
-"""
-ACTOR = """kind = "offline"
-seeds = [0]
-
-[agent]
-name = "td3"
-hidden = "400-300"
-
-[training]
-steps = 100
-log = "own"
-home = "memory"
-"""

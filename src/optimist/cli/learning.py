@@ -128,7 +128,7 @@ def _print_estimates(run: Path) -> None:
 def _print_scores(run: Any, dataset: "Dataset") -> None:
     from optimist.agents import short_name
     from optimist.data.look import card
-    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.scores.curves import curves, sheet
     from optimist.studies.sheet import print_sheet
 
     facts = card(dataset)
@@ -136,7 +136,7 @@ def _print_scores(run: Any, dataset: "Dataset") -> None:
     if facts["best_policy_return"] is not None:
         levels = {"best policy in the data": facts["best_policy_return"]}
     levels["average behaviour"] = facts["return_mean"]
-    print_sheet(sheet({short_name(run.learner.agent): summary(scores(run.path))}, levels))
+    print_sheet(sheet({short_name(run.learner.agent): curves(run.path)}, levels))
 
 
 def collect(

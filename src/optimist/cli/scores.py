@@ -32,8 +32,10 @@ def scores(
     agent: Annotated[Iterable[str], "only this agent; may be repeated [all]", "NAME"] = (),
 ) -> None:
     """Make the paper's Table 1 from a table of scores, beside the paper's own numbers."""
-    from optimist.studies.scores import normalisation
-    from optimist.studies.scores.score_files import complete, incomplete_games, read_scores
+    from optimist.studies.scores import normalisation, table_one
+    from optimist.studies.scores.finding import Finding
+    from optimist.studies.scores.score_files import complete, read_scores
+    from optimist.studies.sheet import print_sheet
 
     if incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(incomplete, ("refuse", "leave-out"))
@@ -41,10 +43,14 @@ def scores(
     if recent < 1:
         raise UsageError(f"--recent {recent}: it must be at least 1")
     by = normalisation.normaliser(normaliser)
-    asked = _only(read_scores(*files), list(agent))
-    chosen, left_out = complete(asked, leave_out=incomplete == "leave-out")
-    notes = [f"left out of every number: {incomplete_games(left_out, len(asked.games))}"] if left_out else []
-    _print_tables(chosen, by, recent, notes, out)
+    every = _only(read_scores(*files), list(agent))
+    whole, left_out = complete(every, leave_out=incomplete == "leave-out")
+    finding = Finding(whole, by, left_out, recent=recent)
+    kinds, last = normalisation.MAIN, min(recent, finding.evaluations)
+    print_sheet(table_one.per_game_sheet(finding.game_rows, by, kinds, last))
+    print_sheet(finding.table(kinds=kinds))
+    if out:
+        print("wrote " + " and ".join(map(str, _write(finding, out))))
 
 
 def _only(scores, names: list[str]):
@@ -55,24 +61,8 @@ def _only(scores, names: list[str]):
     return replace(scores, agents={name: scores.agents[name] for name in names}) if names else scores
 
 
-def _print_tables(scores, by, recent: int, notes: list[str], out: Path | None) -> None:
-    from optimist.studies.scores import table_one
-    from optimist.studies.scores.normalisation import MAIN
-    from optimist.studies.sheet import print_sheet
-
-    rows, by_agent = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
-    games = [row for mine in by_agent.values() for row in mine]
-    recent = min(recent, max(row.evaluations for row in rows))
-    print_sheet(table_one.per_game_sheet(games, by, MAIN, recent))
-    print_sheet(table_one.sheet(rows, by, recent, kinds=MAIN, left_out=notes))
-    if out:
-        written = table_one.write(out, rows, games, by, recent, notes)
-        written += _write_verdict(scores, by, out)
-        print("wrote " + " and ".join(map(str, written)))
-
-
-def _write_verdict(scores, by, out: Path) -> list[Path]:
-    """Write the intervals of every agent, the differences of every pair, and the figures."""
+def _write(finding, out: Path) -> list[Path]:
+    """Write the tables, the differences of every pair of agents, and the figures."""
     from optimist.data.disk.files import write_whole
     from optimist.studies.report import drawing
     from optimist.studies.report.figures.intervals import interval_plot
@@ -80,18 +70,14 @@ def _write_verdict(scores, by, out: Path) -> list[Path]:
     from optimist.studies.scores import intervals
     from optimist.studies.sheet import records_csv
 
-    matrices = intervals.matrices(scores, by)
-    rows = intervals.rows(matrices)
-    tables: dict[str, list] = {"aggregates.csv": rows, "pairs.csv": intervals.pairs(matrices)}
-    for name, table in tables.items():
-        write_whole(out / name, records_csv(table).encode())
-    evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
-    zero, one = by.ends(scores.games)
-    curves = intervals.over_training(scores, by)
+    file, (zero, one) = finding.file, finding.by.ends(finding.file.games)
+    tables, pairs = finding.write(out), out / "pairs.csv"
+    write_whole(pairs, records_csv(intervals.pairs(finding.scores)).encode())
+    curves = intervals.over_training(file, finding.by)
     figures = {
-        "intervals.png": interval_plot(rows, evaluations, one),
-        "iqm.png": iqm_over_training(curves, zero, one, scores.axis),
+        out / "intervals.png": interval_plot(finding.certainty, finding.evaluations, one),
+        out / "iqm.png": iqm_over_training(curves, zero, one, file.axis),
     }
-    for name, figure in figures.items():
-        drawing.save_png(drawing.laid_out(figure), out / name)
-    return [out / name for name in (*tables, *figures)]
+    for path, figure in figures.items():
+        drawing.save_png(drawing.laid_out(figure), path)
+    return [*tables, pairs, *figures]

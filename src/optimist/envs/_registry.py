@@ -147,7 +147,7 @@ def _options_in(name: str) -> dict[str, Any]:
     if not query:
         return {}
     family, _ = family_and_game(name)
-    defaults = {field.name: field.default for field in fields(family.Options)} if _has_options(family) else {}
+    defaults = _defaults(family)
     options = [part.partition("=") for part in query.split("&")]
     for option, _, _ in options:
         if option not in defaults:
@@ -156,8 +156,11 @@ def _options_in(name: str) -> dict[str, Any]:
     return {option: _read(f"{name}: {option}", text, type(defaults[option])) for option, _, text in options}
 
 
-def _has_options(family: Any) -> bool:
-    return hasattr(family, "Options")
+def _defaults(family: Any) -> dict[str, Any]:
+    """The options of a family, each with its default."""
+    return (
+        {field.name: field.default for field in fields(family.Options)} if hasattr(family, "Options") else {}
+    )
 
 
 def _read(where: str, text: str, kind: type) -> Any:
@@ -174,10 +177,9 @@ def _as_word(value: Any) -> str:
 
 def _refuse_unknown_options(family: Any, options: dict) -> None:
     parameters = inspect.signature(family.make).parameters.values()
-    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"}
-    if _has_options(family):
-        known |= {field.name for field in fields(family.Options)}
-    elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    if takes_any and not hasattr(family, "Options"):
         return
+    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"} | {*_defaults(family)}
     for option in options.keys() - known:
         raise UsageError(f'no environment option "{option}": {did_you_mean(option, known)}')

@@ -10,7 +10,7 @@ from optimist.studies.engines import find
 from optimist.studies.perform import perform_study
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.results.logs import read_logs
-from optimist.studies.scores.curves import scores, sheet, summary
+from optimist.studies.scores.curves import curves, sheet
 from optimist.studies.sheet import Sheet
 
 
@@ -71,7 +71,7 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     jobs = study.jobs()
     engine = find("local")
     written, _ = perform_study(study, jobs, out, engine, engine.Options(), command=demo.command(out))
-    runs = {job.label: summary(scores(job.run_folder(out))) for job in jobs if job.label}
+    runs = {job.label: curves(job.run_folder(out)) for job in jobs if job.label}
     (log,) = read_logs(jobs, out).values()
     levels = {
         "best policy in the data": log.best.get(WHOLE),

@@ -218,6 +218,6 @@ def observation_scaling(spec: Spec, provenance: Mapping[str, Any]) -> str:
 def _hold_out(training: Training, logs: list[Dataset], environment: str | None) -> float:
     """The share of the episodes that is held out. Where nothing is played, they show when to stop."""
     if training.hold_out != AUTO:
-        return training.hold_out
+        return float(training.hold_out)
     enough = min(len(log.starts) for log in logs) >= FEWEST
     return USUAL_SHARE if enough and not environment and training.hold_out_last is None else 0.0

@@ -13,9 +13,9 @@ import numpy as np
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
 from optimist.data.dataset import Dataset
-from optimist.data.disk.manifest import spec_from
+from optimist.data.disk.records import record
 from optimist.data.machine import with_home
-from optimist.data.transition import whole_number
+from optimist.data.transition import Spec, whole_number
 from optimist.envs._environment import named_failures
 from optimist.errors import DataError, RunError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
@@ -247,7 +247,7 @@ def _warn_of_divergence(path: Path, config: dict, step: int) -> None:
 
 def learner_of(config: dict) -> Learner:
     """The learner of a run with this configuration."""
-    agent, spec = from_description(config["agent"]), spec_from(config["spec"])
+    agent, spec = from_description(config["agent"]), record(Spec, config["spec"])
     return Learner(agent, spec, Inputs.from_config(config.get("inputs"), spec))
 
 

@@ -14,7 +14,7 @@ from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.loggers import USUAL
 from optimist.training.values import demand
 
-AUTO = "auto"
+AUTO: Literal["auto"] = "auto"
 SCALINGS = (AUTO, "standard", "range", "none")  # of observations
 PLAYERS = ("whole", "own")
 CONTINUE, STOP, FREEZE = RESPONSES = ("continue", "stop", "freeze")

@@ -1,8 +1,11 @@
-"""Small recorded logs, and a comparison of two datasets."""
+"""Small recorded logs, files of tables, and a comparison of two datasets."""
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from little import PIXELS, random_play
 from optimist.data import Dataset, Recorder, Spec, formats
@@ -36,6 +39,22 @@ def assert_equal_steps(one: Dataset, other: Dataset, *, but_ends: bool = False) 
         last = np.append(one.timeline.episode_starts[1:], len(one)) - 1
         used[(last + np.arange(len(last)) + 1)[one.timeline.terminal[last]]] = False
     np.testing.assert_array_equal(one.timeline.decoded()[used], other.timeline.decoded()[used])
+
+
+def in_csv(table, folder: Path) -> Path:
+    frame = pd.DataFrame(table)
+    lists = {name: column.map(";".join) for name, column in frame.items() if isinstance(column.iloc[0], list)}
+    frame.assign(**lists).to_csv(folder / "log.csv", index=False)
+    return folder / "log.csv"
+
+
+def in_parquet(table, folder: Path) -> Path:
+    if isinstance(table, pd.DataFrame):
+        table = pa.Table.from_pandas(table, preserve_index=False)
+    else:
+        table = pa.table(table)
+    pq.write_table(table, folder / "log.parquet", row_group_size=17)
+    return folder / "log.parquet"
 
 
 def the_log_in(folder: Path) -> Path:

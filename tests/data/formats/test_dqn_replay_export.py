@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from little import pixels, vectors
+from little import pixels
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.errors import DataError
 from replay_ring import Ring, export_dqn_replay, import_dqn_replay, put
@@ -140,22 +140,7 @@ def test_odd_options_are_refused(tmp_path, options, said):
         export_dqn_replay(recorded(tmp_path / "data", [3], 0), tmp_path / "logs", **options)
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
-    with pytest.raises(DataError, match="vectors of 4 float32; 2 actions do not fit these logs"):
-        export_dqn_replay(vectors(20), tmp_path / "logs")
-    with Recorder(
-        tmp_path / "arms", Spec((4, 3, 1), "uint8", action_low=(-1.0,), action_high=(1.0,)), lanes=1
-    ) as arms:
-        arms.add(
-            np.zeros((1, 4, 3, 1), np.uint8),
-            np.zeros((1, 1)),
-            [0.0],
-            [True],
-            [False],
-            np.zeros((1, 4, 3, 1), np.uint8),
-        )
-    with pytest.raises(DataError, match="frames; action vectors of 1 do not fit"):
-        export_dqn_replay(open_dataset(tmp_path / "arms"), tmp_path / "logs")
+def test_an_export_needs_a_new_folder(tmp_path):
     dataset = recorded(tmp_path / "data", [3], 0)
     export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
     with pytest.raises(DataError, match="exists already"):

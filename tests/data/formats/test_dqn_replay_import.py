@@ -32,13 +32,6 @@ def test_one_window_with_a_partial_dump(tmp_path):
     assert lines[2:] == ["from 1 windows", "left out: 12 padding entries"]
 
 
-def test_many_windows_an_episode_across_several_and_a_last_dump(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [50, 3, 4, 5, 6, 7, 30], unfinished=9)
-    ring.finish()
-    assert len(ring.fresh) > 6
-    assert_imports(ring, tmp_path / "out")
-
-
 @pytest.mark.parametrize("length", range(10, 22))
 def test_a_border_at_every_place_around_an_end_and_its_padding(tmp_path, length):
     """The first episode ends just before, at and after the window's end."""
@@ -51,52 +44,34 @@ def test_a_border_at_every_place_around_an_end_and_its_padding(tmp_path, length)
     assert any("missing, never dumped" in line for line in lines) == bool(missing)
 
 
-def test_a_skipped_window_is_a_new_lane_and_is_said(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [30, 2, 60])
+AFTER_A_GAP = "3 steps after a gap have black frames in place of unknown ones"
+MISSING = "note: 1 missing, never dumped or not fetched: window number"
+LAST_TWICE = "note: suffix 2, written when the run ended, repeats the dump before it"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "unfinished", "lost", "windows", "lanes", "line"),
+    [
+        ([50, 3, 4, 5, 6, 7, 30], 9, [], [*range(7)], 1, "from 7 windows"),  # an episode across several
+        ([30, 2, 60], 0, [], [0, 2, 3, 4, 5], 2, f"{MISSING} 1"),  # the run wrote none
+        ([100], 30, [2], [0, 1, 3, 4, 5, 6], 2, AFTER_A_GAP),  # one was not fetched
+        ([45, 9, 8, 30], 3, [0, 1], [2, 3, 4, 5], 1, AFTER_A_GAP),
+        # Neither the count nor the name of the last dump shows what was skipped before it: old slots do.
+        ([30, 2], 6, [], [0, 2], 2, "note: suffix 1 does not continue suffix 0"),
+        ([28], 5, [], [0, 1], 1, LAST_TWICE),  # a run that ends with a full dump
+        ([28], 6, [], [0, 1, 2], 1, "from 3 windows"),  # and one that ends in the last slot
+    ],
+)
+def test_windows_are_joined_or_their_gaps_are_said(tmp_path, lengths, unfinished, lost, windows, lanes, line):
+    ring = play(Ring(tmp_path / "run", 20), lengths, unfinished=unfinished)
     ring.finish()
-    assert 1 not in ring.fresh and ring.suffix_of[2] == 1
-    lines, lanes = assert_imports(ring, tmp_path / "out")
-    assert "note: 1 missing, never dumped or not fetched: window number 1" in lines and lanes == 2
-    assert open_dataset(tmp_path / "out").provenance["missing_windows"] == "1"
-
-
-def test_a_window_that_was_not_fetched_is_a_gap(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [100], unfinished=30)
-    ring.finish()
-    ring.lose(2)
-    lines, lanes = assert_imports(ring, tmp_path / "out")
-    assert lanes == 2 and "3 steps after a gap have black frames in place of unknown ones" in lines
-
-
-def test_only_later_windows(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [45, 9, 8, 30], unfinished=3)
-    ring.finish()
-    for window in (0, 1):
+    for window in lost:
         ring.lose(window)
-    assert_imports(ring, tmp_path / "out")
-
-
-def test_a_skipped_window_before_the_last_dump_is_noticed(tmp_path):
-    """Neither the count nor the name of the last dump shows it; the old slots of the ring do."""
-    ring = play(Ring(tmp_path / "run", 20), [30, 2], unfinished=6)
-    ring.finish()
-    assert sorted(ring.fresh) == [0, 2]
-    assert_imports(ring, tmp_path / "out")
-
-
-def test_a_run_that_ends_with_a_full_dump_repeats_it(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [28], unfinished=5)
-    assert len(ring.entries) % 20 == 19
-    ring.finish()
-    lines, _ = assert_imports(ring, tmp_path / "out")
-    assert any("repeats the dump before it" in line for line in lines)
-
-
-def test_a_run_that_ends_in_the_last_slot(tmp_path):
-    ring = play(Ring(tmp_path / "run", 20), [28], unfinished=6)
-    assert len(ring.entries) % 20 == 0
-    ring.finish()
-    assert_imports(ring, tmp_path / "out")
+    assert sorted(ring.fresh) == windows
+    lines, found = assert_imports(ring, tmp_path / "out")
+    assert line in lines and found == lanes
+    if line.startswith(MISSING):
+        assert open_dataset(tmp_path / "out").provenance["missing_windows"] == "1"
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,14 +5,11 @@ import json
 import re
 import shutil
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from optimist.errors import DataError
-from patience import is_quick
 from replay_ring import REPLAY, Ring, import_dqn_replay, play, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -177,6 +174,7 @@ def test_import_and_verify_say_it_in_one_line(logs, tmp_path, damage, said):
     with pytest.raises(DataError, match=said) as refused:
         import_dqn_replay(logs, tmp_path / "out")
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+    assert not (tmp_path / "out").exists()
     problems = REPLAY.verify(logs).problems
     assert any(re.search(said, problem) for problem in problems), problems
     assert all("\n" not in problem for problem in problems)
@@ -189,13 +187,6 @@ def test_sound_logs_have_no_problem(logs):
     assert [row[:2] for row in report.rows] == [("0", "0"), ("1", "1"), ("2", "2"), ("3", "3")]
     assert sum(int(row[3]) for row in report.rows) == 4
     assert all(row[-2:] == ("0 to 3", "0") for row in report.rows[:3])
-
-
-def test_a_bad_window_leaves_no_dataset(logs, tmp_path):
-    wrong_checksum(logs)
-    with pytest.raises(DataError, match="is damaged"):
-        import_dqn_replay(logs, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_actions_outside_the_set_are_refused_with_their_row(logs, tmp_path):
@@ -231,16 +222,6 @@ def test_the_same_content_twice_is_found(logs):
     assert any("holds the same frames as suffix 1" in problem for problem in REPLAY.verify(logs).problems)
 
 
-def test_a_folder_with_something_else_is_refused(logs, tmp_path):
-    (tmp_path / "busy").mkdir()
-    (tmp_path / "busy" / "notes.txt").write_text("mine")
-    with pytest.raises(DataError, match="holds notes.txt, not a dataset"):
-        import_dqn_replay(logs, tmp_path / "busy")
-    import_dqn_replay(logs, tmp_path / "out")
-    with pytest.raises(DataError, match="holds a dataset already; choose a new folder"):
-        import_dqn_replay(logs, tmp_path / "out")
-
-
 def test_a_game_s_folder_names_its_runs(logs, tmp_path):
     (tmp_path / "Pong").mkdir()
     for run in "12":
@@ -248,46 +229,3 @@ def test_a_game_s_folder_names_its_runs(logs, tmp_path):
         shutil.copytree(logs, tmp_path / "Pong" / run / "replay_logs")
     with pytest.raises(DataError, match="holds the runs 1, 2; name one"):
         import_dqn_replay(tmp_path / "Pong", tmp_path / "out")
-
-
-BOMB = """
-import resource, sys, time
-from optimist.data import formats
-from optimist.errors import DataError
-before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-try:
-    formats.find("dqn-replay").read(sys.argv[1], sys.argv[2])
-except DataError as problem:
-    spent = time.process_time() - start
-    print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")
-"""
-
-
-def test_a_mebibyte_that_declares_a_tebibyte_is_refused_at_once(logs, tmp_path):
-    noise = np.random.default_rng(0).bytes(2**20)
-    (logs / OBSERVATION).write_bytes(npy(head(shape="(40, 131072, 209716)"), noise))
-    words = [sys.executable, "-c", BOMB, str(logs), str(tmp_path / "out")]
-
-    def spent() -> float:
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        found = subprocess.run(words, capture_output=True, text=True, check=True)
-        message, seconds, mebibytes = found.stdout.split("|")
-        assert "more than" in message and float(mebibytes) < 200
-        return float(seconds)
-
-    assert is_quick(spent, 1)
-
-
-def test_random_headers_never_do_more_than_refuse(logs, tmp_path):
-    random = np.random.default_rng(0)
-    good = gzip.decompress((logs / OBSERVATION).read_bytes())
-    for _ in range(150):
-        hurt = bytearray(good[:128])
-        for place in random.integers(0, 128, 3):
-            hurt[place] = random.integers(256)
-        (logs / OBSERVATION).write_bytes(gzip.compress(bytes(hurt) + good[128:], 1))
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        try:
-            import_dqn_replay(logs, tmp_path / "out")
-        except DataError as problem:
-            assert "\n" not in str(problem)

@@ -69,46 +69,16 @@ def test_texts_are_read_like_those_of_from_arrays(tmp_path, stored):
         FORMAT.read(tmp_path / "again.hdf5", tmp_path / "none")
 
 
-def test_next_observations_keep_every_step_and_show_jumps(tmp_path):
-    log = arrays()
-    log["next_observations"] = np.roll(log["observations"], -1, axis=0)
-    saved(tmp_path / "log.hdf5", log)
-    summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
-    assert summary.lines() == ["60 steps in 6 episodes"]
-    log["next_observations"][34] += 1
-    saved(tmp_path / "log.hdf5", log)
-    with pytest.raises(DataError, match="the next observation of row 34 is not the observation of row 35"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "other")
-
-
-def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
-    log = arrays()
-    del log["timeouts"]
-    saved(tmp_path / "log.hdf5", log)
-    with pytest.raises(DataError, match="terminals do not show where time limits ended episodes"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
-    assert FORMAT.verify(tmp_path / "log.hdf5").problems == []
-    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(truncations="no"))
-    assert open_dataset(tmp_path / "data").episodes.terminal.sum() == 3
-    with pytest.raises(UsageError, match="--truncations timeouts"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "x", FORMAT.ReadOptions(truncations="timeouts"))
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"rewards": np.full(60, np.nan)}, r"rewards hold NaN or infinity \(first in row 0\)"),
         ({"observations": np.where(np.arange(180).reshape(60, 3) == 100, np.inf, 0)}, "first in row 33"),
-        ({"actions": np.where(np.arange(120).reshape(60, 2) == 81, np.nan, 0)}, "actions hold NaN.*row 40"),
         ({"terminals": np.full(60, 2)}, "terminals hold other values than true and false"),
         ({"rewards": np.zeros(59)}, "arrays of different lengths"),
-        ({"observations": np.full((60, 2), 2**25)}, "whole numbers outside.*first in row 0"),
-        ({"observations": np.full((60, 2), 2.0**25 + 1)}, "float32 cannot hold .feature 0, first in row 0"),
         (
-            {"observations": np.stack([np.zeros(60), 1.7e9 + 60.25 * np.arange(60)], axis=1)},
-            r"observations \(feature 1\) are near 1.7e\+09, .* in steps of 128: subtract a constant",
+            {"rewards": 1e9 + np.random.default_rng(0).normal(size=60)},
+            "rewards are near 1e.09, and float32 holds them in steps of 64",
         ),
-        ({"observations": np.zeros((60, 6, 6, 6), np.uint8)}, 'give channels="first"'),
     ],
 )
 def test_wrong_arrays_are_named_in_one_line(tmp_path, change, said):
@@ -130,6 +100,8 @@ def test_missing_arrays_and_other_files_are_refused(tmp_path, capsys):
     saved(tmp_path / "log.h5", arrays())
     with pytest.raises(DataError, match='has no array "timeout": did you mean "timeouts"'):
         FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(drop="timeout"))
+    with pytest.raises(UsageError, match="--truncations timeouts"):
+        FORMAT.read(tmp_path / "log.h5", tmp_path / "x", FORMAT.ReadOptions(truncations="timeouts"))
     with pytest.raises(UsageError, match="choose d3rlpy or d4rl"):
         FORMAT.WriteOptions(layout="d5rl")
 

@@ -1,6 +1,7 @@
 """Whatever a foreign file says of its sizes and types, it is one line, and takes no memory that its own bytes
 do not pay for."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -118,6 +119,13 @@ def test_flipped_bits_and_other_ways_of_packing_are_one_line(tmp_path, capfd):
     for content in forged:
         (tmp_path / "log.npz").write_bytes(content)
         assert all("\n" not in problem for problem in found.verify(tmp_path / "log.npz").problems)
+
+
+def test_a_mebibyte_of_dqn_replay_that_declares_a_tebibyte(tmp_path, capfd):
+    log = exported(tmp_path, "dqn-replay")
+    content = header((40, 131072, 209716), "|u1") + np.random.default_rng(0).bytes(2**20)
+    (log / "replay_logs" / "$store$_observation_ckpt.0.gz").write_bytes(gzip.compress(content))
+    assert "more than" in refused(log, tmp_path / "again", capfd)
 
 
 def h5_of(path, **changes) -> None:

@@ -283,6 +283,18 @@ def test_observations_without_numbers_are_refused(store, tmp_path, capsys):
     assert len(FORMAT.verify("empty-v0").problems) == 1
 
 
+def test_rewards_that_float32_would_round_are_refused(tmp_path):
+    """They are checked before they are converted."""
+    FORMAT.write(recorded(tmp_path / "log", SPECS["vectors"]), tmp_path / "out")
+    with h5py.File(tmp_path / "out" / "data" / "main_data.hdf5", "a") as file:
+        for group in file.values():
+            rewards = 1e9 + group["rewards"][()].astype(float)
+            del group["rewards"]
+            group["rewards"] = rewards
+    with pytest.raises(DataError, match="rewards are near 1e.09, and float32 holds them in steps of 64"):
+        FORMAT.read(tmp_path / "out", tmp_path / "data")
+
+
 def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     with pytest.raises(DataError, match="pip install minari.: minari download cart/pole-v9"):
         FORMAT.read("cart/pole-v9", tmp_path / "data")

@@ -60,18 +60,6 @@ def test_a_recording_of_ours_is_none_of_the_formats(tmp_path):
         formats.detect(tmp_path / "data")
 
 
-def test_rows_that_are_not_together_are_the_cause_and_not_an_end_without_a_mark(tmp_path):
-    """An array of episodes is not sorted: "omit --truncations no" would have hidden that."""
-    episodes = np.array([0, 1, 0, 1, 0, 1])
-    np.savez(tmp_path / "log.npz", observations=np.ones((6, 2)), actions=episodes, rewards=np.ones(6),
-             terminals=np.arange(6) > 3, episodes=episodes)  # fmt: skip
-    npz = formats.find("npz")
-    with pytest.raises(
-        DataError, match="episode 0 appears again near row 2, .* sort the rows by episode and"
-    ):
-        npz.read(tmp_path / "log.npz", tmp_path / "out", npz.ReadOptions(truncations="no"))
-
-
 def test_arrays_of_ones_own_are_imported_without_naming_the_format(tmp_path, capsys):
     data = vectors(50)
     log = tmp_path / "mine.npz"

@@ -1,8 +1,6 @@
 """What could be chosen after the last step of a truncated episode is kept: dropped rows, cuts and people say
 it. A log that does not need it is as it was before there was a column for it."""
 
-import io
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.cli.main import main
 from optimist.data import Dataset, Sampler, Spec, formats, from_arrays, open_dataset, transitions
 from optimist.data.disk import manifest as manifests
 from optimist.data.formats.parquet import rows as table_rows
@@ -213,9 +210,6 @@ def test_steps_are_appended_whether_or_not_a_log_knows_the_masks_after_its_ends(
         assert has == ["next_allowed_actions" in columns for columns in order]
         copy = open_dataset(tmp_path / name).save(tmp_path / f"{name} copy")
         assert_as_by_hand(copy, kept)
-        for count in (5, 14, 20):  # of both lanes
-            part = copy.first(count)
-            assert_same(part, part.save(tmp_path / f"{name} {count}"))
         for way, options in LOSSLESS:  # in one file some are known, and some are not
             found, out = formats.find(way), tmp_path / f"{name} {way}"
             found.write(copy, out, found.WriteOptions(**options))
@@ -231,33 +225,16 @@ def test_steps_are_appended_whether_or_not_a_log_knows_the_masks_after_its_ends(
     assert_as_by_hand(open_dataset(tmp_path / "saved"), by_hand(plain) + by_hand(known))
 
 
-def test_logs_that_need_no_column_are_as_they_were_before_there_was_one(tmp_path):
-    """These fingerprints are of the version before; minibatches are drawn by them."""
-    rows = np.arange(40)
-    masks = (rows[:, None] + np.arange(3)) % 4 > 0
-    given = {"actions_count": 3, "allowed_actions": masks}
-    for name, more, in_memory, on_disk in (
-        ("ends", {"truncations": False}, "bf6607043921565a", "bb5dd73e3de18116"),
-        (
-            "successors",
-            {"truncations": rows % 7 == 6, "next_observations": rows[:, None] + 1},
-            "26c21decfb05e505",
-            "8a6e4e9fb4190494",
-        ),
-    ):
-        made = from_arrays(rows[:, None], masks.argmax(axis=1), rows % 5, rows % 10 == 9, **given, **more)
-        saved = made.save(tmp_path / name)
-        assert made.fingerprint[:16] == in_memory and saved.fingerprint[:16] == on_disk
-        assert saved.timeline.next_allowed is None
-        assert manifests.read(tmp_path / name).columns == ("allowed",)
-    columns = log(40, successors=False, terminals=rows % 10 == 9, truncations=np.zeros(40, bool))
+def test_a_log_has_the_column_only_if_it_needs_it(tmp_path):
+    ends = {"terminals": np.arange(40) % 10 == 9, "truncations": np.zeros(40, bool)}
+    columns = log(40, successors=False, **ends)
+    saved = from_arrays(**columns).save(tmp_path / "ends")
+    assert saved.timeline.next_allowed is None and manifests.read(saved.path).columns == ("allowed",)
     with Intake(tmp_path / "shards", Spec((1,), "float32", actions=3), shard_steps=7) as intake:
         intake.add(columns)  # the shards cut episodes, and the next shard has the mask
     assert manifests.read(tmp_path / "shards").columns == ("allowed",)
-    part = saved.first(3).save(tmp_path / "part")  # it cuts an episode, so it needs the column
-    assert part.timeline.next_allowed is not None
-    whole = Dataset.open(tmp_path / "ends").first(20).save(tmp_path / "whole")  # two episodes and their ends
-    assert whole.fingerprint[:16] == "a8489f9105eb7dad"
+    assert saved.first(3).save(tmp_path / "part").timeline.next_allowed is not None  # it cuts an episode
+    assert saved.first(20).save(tmp_path / "whole").timeline.next_allowed is None
 
 
 def test_what_follows_a_truncated_end_is_the_mask_of_the_dropped_row():
@@ -275,83 +252,25 @@ KNOWN = with_next(log())
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("spoil", "said"),
     [
-        ({"allowed_actions": None}, "next_allowed_actions belong to allowed_actions: give both, or leave"),
-        ({"next_observations": None}, "next_allowed_actions belong to next_observations: .*; leave them out"),
-        (
-            {"next_allowed_actions": np.ones((12, 2), bool)},
-            r"next_allowed_actions have rows of shape \(2,\) instead of \(3,\), one value for each of",
-        ),
-        ({"next_allowed_actions": np.ones(12, bool)}, "next_allowed_actions"),
-        ({"next_allowed_actions": np.full((12, 3), 2)}, "next_allowed_actions hold other values than true"),
-        (
-            {"next_allowed_actions": KNOWN["next_allowed_actions"] & (np.arange(12) != 3)[:, None]},
-            "the next_allowed_actions in row 3 allow nothing, and the row is not terminal: mark it",
-        ),
-        (
-            {"next_allowed_actions": KNOWN["next_allowed_actions"] ^ (np.arange(12) == 5)[:, None]},
-            "the next_allowed_actions of row 5 are not the allowed_actions of row 6, and row 5 is not marked",
-        ),
+        (lambda masks, row: masks & (row != 3), "the next_allowed_actions in row 3 allow nothing"),
+        (lambda masks, row: masks ^ (row == 5), "of row 5 are not the allowed_actions of row 6"),
+        (None, "every part of a log must have next_allowed_actions, or none may"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line_however_it_comes(tmp_path, changes, said):
-    given = {name: column for name, column in {**KNOWN, **changes}.items() if column is not None}
-
-    def part_by_part():
-        with Intake(tmp_path / "log", Spec((1,), "float32", actions=3)) as intake:
-            for start in range(12):
-                intake.add({name: column[start : start + 1] for name, column in given.items()})
-
-    def imported():
-        np.savez(tmp_path / "log.npz", **given)
-        found = formats.find("npz")
-        found.read(tmp_path / "log.npz", tmp_path / "imported")
-
-    for way_in in (lambda: from_arrays(**given), part_by_part, imported):
-        with pytest.raises(DataError, match=said) as refused:
-            way_in()
-        assert "\n" not in str(refused.value)
-
-
-def test_vectors_have_no_masks_and_every_part_of_a_log_has_the_same_columns(tmp_path):
-    boxed = {**KNOWN, "actions": np.linspace(-1, 1, 12)[:, None] * np.ones((12, 3))}
-    with pytest.raises(DataError, match="these are vectors; leave them out"):
-        from_arrays(**boxed)
-    plain = {name: column for name, column in KNOWN.items() if name != "next_allowed_actions"}
+def test_wrong_masks_are_named_by_their_rows_in_a_log_that_comes_row_by_row(tmp_path, spoil, said):
+    given = dict(KNOWN)
+    if spoil:
+        given["next_allowed_actions"] = spoil(given["next_allowed_actions"], np.arange(12)[:, None])
     with (
-        pytest.raises(DataError, match="every part of a log must have next_allowed_actions, or none may"),
+        pytest.raises(DataError, match=said),
         Intake(tmp_path / "log", Spec((1,), "float32", actions=3)) as intake,
     ):
-        intake.add(KNOWN)
-        intake.add(plain)
-
-
-def as_table(columns):
-    """The log as people write it: numbers in columns, a column of 0 and 1 for each action."""
-    names = {"observations": "x", "actions": "action", "rewards": "reward", "next_observations": "x2"}
-    masks = {
-        f"{name}{action}": columns[key][:, action].astype(int)
-        for name, key in (("can", "allowed_actions"), ("next", "next_allowed_actions"))
-        for action in range(3)
-    }
-    single = {name: np.asarray(columns[key]).ravel() for key, name in names.items()}
-    return {**single, **{name: columns[name].astype(int) for name in ENDS}, **masks}
-
-
-def test_a_table_names_the_masks_after_its_rows(tmp_path, capsys):
-    table = as_table(KNOWN)
-    text = io.StringIO()
-    lines = zip(*table.values(), strict=True)
-    text.write("\n".join([",".join(table), *(",".join(map(str, line)) for line in lines)]))
-    (tmp_path / "log.csv").write_text(text.getvalue())
-    words = ["data", "import", str(tmp_path / "log.csv"), "--observations", "x", "--next-observations", "x2"]
-    words += ["--allowed-actions", "can*", "--next-allowed-actions", "next*"]
-    assert main([*words, "--out", str(tmp_path / "log")]) == 0, capsys.readouterr().err
-    assert_as_by_hand(open_dataset(tmp_path / "log"), by_hand(KNOWN))
-    capsys.readouterr()
-    assert main(["data", "info", str(tmp_path / "log")]) == 0
-    assert "not known" not in capsys.readouterr().out
+        for row in range(12):
+            if spoil is None and row == 6:
+                del given["next_allowed_actions"]
+            intake.add({name: column[row : row + 1] for name, column in given.items()})
 
 
 @pytest.mark.parametrize("row", [None, 3, 5])

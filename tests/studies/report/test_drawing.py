@@ -42,32 +42,16 @@ def test_one_seed_has_a_dot_and_no_bar():
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [1, 2]  # the dot, and the line at 1
 
 
-def test_text_stays_text():
-    text = drawing.svg(curves())
-    assert words(text) >= {"REM", "DQN", "iteration", "median normalised score"}
-
-
-def test_the_same_curves_give_the_same_bytes():
+def test_the_same_curves_give_the_same_bytes_without_dates_and_colliding_ids():
     first, second = (drawing.svg(curves()) for _ in range(2))
     assert first == second
-
-
-def test_a_drawing_carries_no_date_and_no_colliding_ids():
-    text = drawing.svg(curves())
-    assert "<metadata" not in text
-    assert "figure_1" not in text
-    assert "axes_1" not in text
+    assert not any(each in first for each in ("<metadata", "figure_1", "axes_1"))
 
 
 @pytest.mark.parametrize("label", ["$x^", "a & b < c", "\\frac{", "a name that goes on and on and on"])
 def test_any_label_can_be_drawn(label):
     text = drawing.svg(curves(label))
-    assert label in words(text)
-
-
-def test_a_png_is_written(tmp_path):
-    drawing.save_png(curves(), tmp_path / "curves.png")
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert words(text) >= {label, "DQN", "iteration", "median normalised score"}  # text stays text
 
 
 def test_a_figure_that_is_laid_out_is_drawn_once_for_each_file(tmp_path, monkeypatch):
@@ -76,6 +60,7 @@ def test_a_figure_that_is_laid_out_is_drawn_once_for_each_file(tmp_path, monkeyp
     drawing.save_png(figure, tmp_path / "curves.png")
     drawing.svg(figure)
     assert len(drawn) == 2
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("count", "short"), [(0, "0"), (500, "500"), (20_000, "20k"), (1_500_000, "1.5M")])

@@ -94,6 +94,7 @@ def test_the_page_is_about_the_estimators_and_names_what_diverged(run, capsys):
     assert f"wrote {run / 'report.html'}" in capsys.readouterr().out
     text = html.unescape((run / "report.html").read_text())
     assert "seed 1 diverged at step 60; its last healthy policy is of step 20 (--step healthy)" in text
+    assert "<title>dqn on log" in text
     assert "no environment: the curves show how training goes" in text
     for title in ("Held-out loss q", "Value ratio", "Agreement", "Drift", "Estimate", "Loss q"):
         assert f"<h3>{title}</h3>" in text
@@ -113,11 +114,6 @@ def test_the_page_marks_the_step_from_which_the_held_out_loss_rose(run, tmp_path
     text = html.unescape((copy / "report.html").read_text())
     assert (said in text) == ("The dotted line is where it was lowest" in text) == rises
     assert ("it stayed about 1." in text) != rises
-
-
-def test_the_title_says_what_the_run_learned_from(run):
-    assert main(["report", str(run)]) == 0
-    assert "<title>dqn on log" in (run / "report.html").read_text()
 
 
 def test_a_figure_of_one_value_shows_its_number(run, tmp_path):

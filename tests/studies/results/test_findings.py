@@ -307,7 +307,7 @@ def test_an_unfinished_run_is_named_and_its_game_left_out(study):
     assert [job.name for job in jobs() if job.label and not job.done(study)] == [f"runs/{GAMES[1]}/B"]
     write_findings(study)
     text = (study / "results/all/table.md").read_text()
-    assert f"{GAMES[1]} is left out: none of B" in text and "of 1 game\n" in text
+    assert f"left out of every number: {GAMES[1]} (none of B)" in text and "of 1 game\n" in text
 
 
 def test_a_study_without_results_says_so(study, tmp_path):

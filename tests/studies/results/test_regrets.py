@@ -77,7 +77,9 @@ def test_ranks_of_equal_values_are_shared():
 
 def test_the_report_shows_what_was_chosen_offline(study, monkeypatch):
     monkeypatch.setattr(study_figures, "drawings", empty_drawings)
-    finding = find(study).findings[0]
+    found = find(study)
+    assert facts(found)["chosen offline by"] == "fqe, 50 updates; a note"  # noted in every game
+    (finding,) = found.findings
     for rows in finding.games.values():
         for row in rows:
             chosen = [height(row.game, row.agent, seed, 400 if seed == 0 else 300) for seed in SEEDS]
@@ -103,10 +105,6 @@ def test_an_earlier_reading_has_the_choice_among_the_policies_up_to_there(study)
     assert score_file(runs, "all", 50).chosen_of(AGENTS[0], GAMES[0]) == {}
 
 
-def test_the_page_says_by_what_policies_were_chosen(study):
-    assert facts(find(study))["chosen offline by"] == "fqe, 50 updates; a note"  # noted in every game
-
-
 def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(study_figures, "drawings", empty_drawings)
     out = write_selections(write_study(tmp_path / "out"))
@@ -120,10 +118,3 @@ def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_pa
     assert not (out / "results" / "selection.csv").exists()
     write_jobs(out, "the same", jobs())
     assert find(out).losses  # nothing was deleted
-
-
-def test_without_a_selection_nothing_is_shown_about_it(tmp_path):
-    out = write_study(tmp_path / "out")
-    findings = find(out)
-    assert not findings.losses and "chosen offline by" not in facts(findings)
-    assert "chosen" not in {row.score for row in findings.findings[0].certainty}

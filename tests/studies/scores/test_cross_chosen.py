@@ -7,7 +7,7 @@ import pytest
 
 from optimist.studies.scores import intervals
 from optimist.studies.scores.cross_chosen import FEW, CrossChosen
-from optimist.studies.scores.normalisation import own
+from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import (
     aggregates,
@@ -102,7 +102,7 @@ def test_the_intervals_of_a_file_choose_again():
     random = np.random.default_rng(0)
     seeds = {seed: dict(enumerate(random.normal(size=30).tolist())) for seed in range(5)}
     file = ScoreFile({"REM": {"pong": seeds}, "DQN": {"pong": seeds}}, "step")
-    found = intervals.matrices(file, own({"pong": 1.0}, {"pong": 0.0}))["cross"]["REM"]
+    found = intervals.matrices(file, Normaliser({"pong": 1.0}, {"pong": 0.0}))["cross"]["REM"]
     again = stratified_bootstrap(iqm, found, repetitions=500)
     kept = stratified_bootstrap(iqm, np.asarray(found), repetitions=500)
     assert again.estimate == kept.estimate

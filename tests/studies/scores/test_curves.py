@@ -3,7 +3,7 @@
 import pytest
 
 from optimist.errors import RunError
-from optimist.studies.scores.curves import Spread, curves, mean_curve, scores, summary
+from optimist.studies.scores.curves import curves, mean_curve, sheet
 
 HEADER = "step,seed,episode,return,length"
 # Two seeds, evaluated four times with two episodes each: the averages are 1, 5, 3, 4 and 2, 2, 9, 7.
@@ -33,24 +33,17 @@ def test_episodes_of_one_evaluation_are_averaged(run):
     assert curves(run) == {0: {0: 1, 10: 5, 20: 3, 30: 4}, 1: {0: 2, 10: 2, 20: 9, 30: 7}}
 
 
-def test_each_seed_has_its_last_best_and_recent_score(run):
-    first, second = scores(run)
-    assert (first.last, first.best, first.best_step, first.mean_of_last) == (4, 5, 10, (5 + 3 + 4) / 3)
-    assert (second.last, second.best, second.best_step, second.mean_of_last) == (7, 9, 20, (2 + 9 + 7) / 3)
-    assert first.evaluations == second.evaluations == 4
-
-
-def test_the_deviation_over_seeds_is_the_sample_one(run):
-    over_seeds = summary(scores(run))
-    assert over_seeds.seeds == 2
-    assert over_seeds.last.mean == 5.5
-    assert over_seeds.last.deviation == pytest.approx(4.5**0.5)  # (1.5² + 1.5²) / (2 - 1)
-    assert over_seeds.best.mean == 7
-    assert over_seeds.mean_of_last.mean == 5
-
-
-def test_one_seed_has_no_deviation(tmp_path):
-    assert summary(scores(write(tmp_path, "5,3,0,2.5,9"))).last == Spread(mean=2.5, deviation=None)
+def test_the_table_has_the_mean_of_the_seeds_and_their_sample_deviation(run, tmp_path):
+    """Last 4 and 7, best 5 and 9, mean of the last three 4 and 6."""
+    shown = sheet({"REM": curves(run)}, {"best policy": 12.0, "unknown": None})
+    assert shown.heads == ["", "last", "each seed's best of n", "mean of last 3"]
+    texts = [[cell.text for cell in row] for row in shown.cells()]
+    assert texts == [
+        ["REM", "5.5 ± 2.1", "7.0 ± 2.8 of 4", "5.0 ± 1.4"],
+        ["best policy", "12.0", "", ""],
+    ]
+    one = sheet({"REM": curves(write(tmp_path, "5,3,0,2.5,9"))}, {})
+    assert [cell.text for cell in one.cells()[0]] == ["REM", "2.5", "2.5 of 1"]
 
 
 def test_rows_may_come_in_any_order(run, tmp_path):

@@ -9,19 +9,14 @@ import pytest
 
 from optimist.errors import DataError, UsageError
 from optimist.studies.scores import normalisation, reference
-from optimist.studies.scores.normalisation import own, scores_by_kind
+from optimist.studies.scores.finding import Finding
+from optimist.studies.scores.intervals import medians
+from optimist.studies.scores.normalisation import Normaliser, scores_by_kind
 from optimist.studies.scores.score_files import complete, read_scores
-from optimist.studies.scores.table_one import (
-    notes,
-    paper_numbers,
-    per_game,
-    sheet,
-    table_one,
-    write,
-)
+from optimist.studies.scores.table_one import paper_numbers
 
 # On B, DQN is worse than random play.
-BY = own({"A": 100, "B": 10, "C": 50}, {"A": 0, "B": 20, "C": -50})
+BY = Normaliser({"A": 100, "B": 10, "C": 50}, {"A": 0, "B": 20, "C": -50})
 HEADER = "game,agent,seed,iteration,score"
 # Means over the two seeds of REM: A 90, 110; B 15, 9; C 50, 100. DQN (Adam) never moves: 50, 30, 0.
 REM_ROWS = """
@@ -139,14 +134,14 @@ def test_a_game_without_scores_is_named_with_the_remedy():
     ):
         normalisation.dqn_random().normalised("Pon", 1)
     with pytest.raises(UsageError, match='no random score of "A": leave the game out or give both'):
-        own({"A": 1}, {}).is_better("A", 1)
+        Normaliser({"A": 1}, {}).is_better("A", 1)
 
 
 def test_two_equal_scores_measure_nothing():
     with pytest.raises(
         UsageError, match="A: DQN and random play both score 3 in .*leave the game out, or give"
     ):
-        own({"A": 3}, {"A": 3}).normalised("A", 1)
+        Normaliser({"A": 3}, {"A": 3}).normalised("A", 1)
 
 
 # curves
@@ -167,6 +162,8 @@ def test_curves_end_in_five_ways():
 
 def test_one_seed_is_chosen_by_no_other():
     assert scores_by_kind({7: {0: 4.0}}) == dict.fromkeys(("best", "last", "mean_of_last", "area"), [4])
+    with pytest.raises(DataError, match="different steps"):  # the last of each would be of other steps
+        scores_by_kind({0: {1: 4.0}, 1: {1: 4.0, 2: 4.0}})
 
 
 def test_the_best_of_noise_flatters_and_the_cross_chosen_best_does_not():
@@ -179,35 +176,32 @@ def test_the_best_of_noise_flatters_and_the_cross_chosen_best_does_not():
     assert np.mean(flattered) > 0.8 and abs(np.mean(fair)) < 0.1
 
 
-def test_seeds_are_averaged_before_the_median(scores):
-    means = normalisation.seed_means(scores.agents["REM"])
-    assert means == {"A": {1: 90, 2: 110}, "B": {1: 15, 2: 9}, "C": {1: 50, 2: 100}}
-    assert normalisation.median_curve(means, BY) == pytest.approx(
-        {1: 0.9, 2: 1.1}
-    )  # of .9 .5 1, and 1.1 -.1 1.5
-    assert normalisation.better_curve(means, BY) == {1: 1, 2: 2}  # B; then A and C
-
-
-def test_a_trace_is_the_median_of_one_seed(scores):
-    traces = normalisation.seed_medians(scores.agents["REM"], BY)
-    assert traces[0] == pytest.approx({1: 0.8, 2: 1.2})  # of .8 .2 1, and 1.2 -.2 2
-    assert traces[1] == pytest.approx({1: 1.0, 2: 1.0})
+def test_seeds_are_averaged_before_the_median_and_a_trace_is_the_median_of_one_seed(scores):
+    """Means over seeds: A 90, 110; B 15, 9; C 50, 100."""
+    found = medians(scores.agents["REM"], BY)
+    assert found.steps == [1, 2]
+    assert found.median == pytest.approx([0.9, 1.1])  # of .9 .5 1, and 1.1 -.1 1.5
+    assert found.better.tolist() == [1, 2]  # B; then A and C
+    np.testing.assert_allclose(found.traces, [[0.8, 1.2], [1.0, 1.0]])  # seed 0: .8 .2 1, and 1.2 -.2 2
 
 
 def test_a_trace_goes_by_the_order_of_the_seeds_where_games_have_others():
     by_game = {"A": {3: {1: 70.0}, 9: {1: 90.0}}, "C": {0: {1: 25.0}, 1: {1: 75.0}}}
-    traces = normalisation.seed_medians(by_game, BY)
-    medians = [(BY.normalised("A", a) + BY.normalised("C", c)) / 2 for a, c in ((70, 25), (90, 75))]
-    assert traces == {3: {1: pytest.approx(medians[0])}, 9: {1: pytest.approx(medians[1])}}
+    expected = [(BY.normalised("A", a) + BY.normalised("C", c)) / 2 for a, c in ((70, 25), (90, 75))]
+    np.testing.assert_allclose(medians(by_game, BY).traces, np.transpose([expected]))
 
 
-def test_curves_that_do_not_match_have_no_median():
-    with pytest.raises(DataError, match="different steps"):
-        normalisation.median_curve({"A": {1: 1.0}, "C": {2: 1.0}}, BY)
-    with pytest.raises(DataError, match="A: its seeds were evaluated at different steps"):
-        normalisation.seed_means({"A": {0: {1: 1.0}, 1: {1: 1.0, 2: 1.0}}})
-    with pytest.raises(DataError, match=r"C does not have all of the seeds \[0, 1\]"):
-        normalisation.seed_medians({"A": {0: {1: 1.0}, 1: {1: 1.0}}, "C": {0: {1: 1.0}}}, BY)
+@pytest.mark.parametrize(
+    ("by_game", "message"),
+    [
+        ({"A": {0: {1: 1.0}}, "C": {0: {2: 1.0}}}, "the games differ in seeds or steps"),
+        ({"A": {0: {1: 1.0}, 1: {1: 1.0}}, "C": {0: {1: 1.0}}}, "the games differ in seeds or steps"),
+        ({"A": {0: {1: 1.0}, 1: {1: 1.0, 2: 1.0}}}, r"the seeds \[0, 1\] were evaluated at different steps"),
+    ],
+)
+def test_curves_that_do_not_match_have_no_median(by_game, message):
+    with pytest.raises(DataError, match=message):
+        medians(by_game, BY)
 
 
 # the file
@@ -335,14 +329,14 @@ def test_many_gaps_are_counted(tmp_path):
 def test_agents_may_be_trained_for_different_times(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *REM, *(row for row in ADAM if ",2," not in row)))
     assert found.gaps() == {}
-    assert "1 to 2 (more are an advantage)" in notes(table_one(found, BY), BY)[0]
+    assert "1 to 2 (more are an advantage)" in Finding(found, BY).table().notes[0]
 
 
 # Table 1
 
 
 def test_the_table_is_what_one_works_out_by_hand(scores):
-    rem, adam = table_one(scores, BY)
+    rem, adam = Finding(scores, BY).rows
     assert (rem.agent, rem.games, rem.seeds, rem.evaluations) == ("REM", 3, 2, 2)
     # best: A 110, B 15, C 100; last: A 110, B 9, C 100; mean of both: A 100, B 12, C 75
     kinds = ("best", "last", "mean_of_last")
@@ -354,12 +348,12 @@ def test_the_table_is_what_one_works_out_by_hand(scores):
 
 def test_best_is_the_best_mean_and_not_the_mean_of_bests(tmp_path):
     rows = ["A,REM,0,1,100", "A,REM,0,2,0", "A,REM,1,1,0", "A,REM,1,2,100"]
-    (row,) = table_one(read_scores(write_csv(tmp_path, *rows)), BY)
+    (row,) = Finding(read_scores(write_csv(tmp_path, *rows)), BY).rows
     assert row.median_percent["best"] == pytest.approx(50)
 
 
 def test_games_are_sorted_by_improvement(scores):
-    games = per_game(scores, BY)
+    games = Finding(scores, BY).games
     assert [row.game for row in games["REM"]] == ["B", "A", "C"]
     assert [row.improvement["best"] for row in games["REM"]] == pytest.approx([-50, 10, 50])
     assert [row.improvement["last"] for row in games["REM"]] == pytest.approx([-110, 10, 50])
@@ -367,7 +361,7 @@ def test_games_are_sorted_by_improvement(scores):
 
 
 def test_the_paper_stands_beside_agents_of_its_names(scores):
-    shown = sheet(table_one(scores, BY), BY)
+    shown = Finding(scores, BY).table()
     means = ("last", "mean of last 2", "mean of all")  # there are no more than 2
     assert shown.heads == ["agent", "best", "cross-chosen best", *means, "paper, 1X", "paper, 5X"]
     rem, adam = ([cell.text for cell in row] for row in shown.cells())
@@ -389,19 +383,19 @@ def test_dqn_alone_is_neither_of_the_papers_two():
 
 
 def test_the_paper_is_not_shown_beside_percent_of_something_else(scores):
-    by = own(BY.yardstick_scores, BY.random_scores, yardstick="human")
-    assert not any("paper" in kind for row in table_one(scores, by) for kind in row.median_percent)
-    assert not any("the paper's numbers" in note for note in notes(table_one(scores, by), by))
+    by = Normaliser(BY.yardstick_scores, BY.random_scores, yardstick="human")
+    finding = Finding(scores, by)
+    assert not any("paper" in kind for row in finding.rows for kind in row.median_percent)
+    assert not any("the paper's numbers" in note for note in finding.table().notes)
 
 
 def test_the_table_as_files(tmp_path, scores):
-    rows, games = table_one(scores, BY), [row for mine in per_game(scores, BY).values() for row in mine]
-    paths = write(tmp_path / "out", rows, games, BY, 3, ["a note"])
-    assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv"]
+    paths = Finding(scores, BY, {"D": "none of REM"}).write(tmp_path / "out")
+    assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv", "aggregates.csv"]
     page = paths[0].read_text()
     assert page.splitlines()[0] == "# Median normalised score / games > DQN, of 3 games"
     assert "| REM | 110.0% / 3 | " in page
-    assert page.endswith("\n- a note\n")
+    assert page.endswith("\n- left out of every number: D (none of REM)\n")
     rem, adam = csv.DictReader(io.StringIO(paths[1].read_text()))
     assert rem["games_better_best"] == "3" and float(rem["median_percent_last"]) == pytest.approx(110)
     assert adam["median_percent_paper_5X"] == "111.9" and adam["evaluations"] == "2"

@@ -11,7 +11,6 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.look import Look, card, follows_time, mean_interval
 from optimist.data.views import episodes_in_words
 from optimist.data.warnings import warnings_of
@@ -24,11 +23,9 @@ from optimist.studies.report.drawing import (
     colour,
     draw_lines,
     dress,
-    laid_out,
     panels,
-    svg,
 )
-from optimist.studies.report.page import Picture, data_link, page, picture
+from optimist.studies.report.page import Picture, data_link, picture, write_html
 from optimist.studies.sheet import Sheet, facts_in_words, number
 
 MOST_FEATURES = 500  # rows of the table
@@ -53,7 +50,8 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
     """Write the page and return its warnings."""
     look = Look(dataset)
     warned = warnings_of(look)
-    content = page(
+    write_html(
+        out,
         "data.html.j2",
         title=title,
         headline=headline(look, warned),
@@ -65,8 +63,6 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
         provenance=facts_in_words(dataset.provenance),
         command=command,
     )
-    make_folder(out.parent)
-    write_whole(out, content)
     return warned
 
 
@@ -117,7 +113,7 @@ def pictures(look: Look) -> Iterator[Picture]:
 def _drawn(draw: Callable[[Axes, Look], None], look: Look, title: str, caption: str) -> Picture:
     figure, (axes,) = panels(1, 1, SMALL)
     draw(axes, look)
-    return picture(title, caption, svg(laid_out(figure)), SMALL[0])
+    return picture(title, caption, figure)
 
 
 def _returns_over_time(axes: Axes, look: Look) -> None:

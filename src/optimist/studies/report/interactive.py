@@ -7,8 +7,9 @@ from typing import Any
 from markupsafe import Markup
 
 from optimist.studies.report import drawing
-from optimist.studies.results.findings import Finding, StudyResults, short_names
+from optimist.studies.results.findings import StudyResults, short_names
 from optimist.studies.scores.curves import mean_curve
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.score_files import Seeds
 
 MOST = 200_000  # evaluations; with more, single seeds are not drawn, so that a phone can open the page

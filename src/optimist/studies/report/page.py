@@ -1,15 +1,18 @@
-"""Renders pages from templates; figures, scripts and files are embedded in them."""
+"""Writes pages from templates; figures, scripts and files are embedded in them."""
 
 import base64
 import gzip
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
+from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.report import drawing
 from optimist.studies.sheet import as_html
 
@@ -41,8 +44,8 @@ class Link(NamedTuple):
     href: str
 
 
-def page(template: str, *, scripts: Sequence[str] = SORTING, **content: Any) -> bytes:
-    """Render a template; the page's security policy allows only its own scripts."""
+def write_html(path: Path, template: str, *, scripts: Sequence[str] = SORTING, **content: Any) -> None:
+    """Write a page from a template; its security policy allows only its own scripts."""
     loader = jinja2.PackageLoader("optimist.studies.report", "templates")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, loader=loader
@@ -53,7 +56,8 @@ def page(template: str, *, scripts: Sequence[str] = SORTING, **content: Any) -> 
         script = f"/*\n{static('uPlot.LICENSE')}*/\n{script}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     content |= {"script": Markup(script), "script_hash": Markup(f"sha256-{digest}")}
-    return environment.get_template(template).render(**content).encode()
+    make_folder(path.parent)
+    write_whole(path, environment.get_template(template).render(**content).encode())
 
 
 def static(name: str) -> Markup:
@@ -61,16 +65,13 @@ def static(name: str) -> Markup:
     return Markup(files("optimist.studies.report").joinpath("static").joinpath(name).read_text("utf-8"))
 
 
-def inline(svg: str) -> Markup:
-    """SVG from matplotlib as markup; it is safe, because matplotlib escapes text."""
+def picture(title: str, caption: str, figure: Figure) -> Picture:
+    """A figure as SVG in the page's colours; it is safe markup, because matplotlib escapes text."""
+    svg = drawing.svg(drawing.laid_out(figure))
     for colour, variable in _THEMED.items():
         svg = svg.replace(colour, variable)
-    return Markup(svg)
-
-
-def picture(title: str, caption: str, svg: str, inches: float) -> Picture:
-    width = round(_PIXELS * inches)
-    return Picture(title, caption, inline(svg), width, round(_SMALLEST * width))
+    width = round(_PIXELS * figure.get_figwidth())
+    return Picture(title, caption, Markup(svg), width, round(_SMALLEST * width))
 
 
 def data_link(kind: str, content: bytes) -> str:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import RunError
-from optimist.studies.report.drawing import FAINT, INK, SMALL, Line, chart, laid_out, svg
-from optimist.studies.report.page import Picture, page, picture
+from optimist.studies.report.drawing import FAINT, INK, Line, chart
+from optimist.studies.report.page import Picture, picture, write_html
 from optimist.studies.scores.curves import curves, estimator_sheet, estimators_of
 from optimist.studies.sheet import facts_in_words
 from optimist.training.guard import TIMES
@@ -41,7 +40,8 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
         raise RunError(f"{run} has no logged values: train it with the logger jsonl")
     warned = warnings(run, config, rows)
     table = estimator_sheet(rows)
-    content = page(
+    write_html(
+        out,
         "run.html.j2",
         title=f"{config['agent']['name']} {_where(config)}",
         headline=headline(config, rows),
@@ -52,8 +52,6 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
         run=str(run),
         command=command,
     )
-    make_folder(out.parent)
-    write_whole(out, content)
     return warned
 
 
@@ -132,7 +130,7 @@ def _picture(
         figure.axes[0].axhline(level, color=FAINT, linewidth=1, linestyle="--")
     if mark is not None:
         figure.axes[0].axvline(mark, color=INK, linewidth=1, linestyle=":")
-    return picture(words.removesuffix(" in %").capitalize(), caption, svg(laid_out(figure)), SMALL[0])
+    return picture(words.removesuffix(" in %").capitalize(), caption, figure)
 
 
 def _line(curve: RunCurve) -> Line:

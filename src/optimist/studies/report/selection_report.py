@@ -9,10 +9,9 @@ import numpy as np
 from optimist.choosing.estimators import available, estimator
 from optimist.choosing.ranking import Ranked, Selection
 from optimist.choosing.selecting import LEFT_OUT
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.views import episodes_in_words
-from optimist.studies.report.drawing import Line, chart, laid_out, svg
-from optimist.studies.report.page import Picture, page, picture
+from optimist.studies.report.drawing import Line, chart
+from optimist.studies.report.page import Picture, picture, write_html
 from optimist.studies.sheet import Cell, Sheet, in_words, number
 
 PAGE = "selection.html"
@@ -61,7 +60,8 @@ def _played(each: Ranked) -> Cell:
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
     facts = {**selection.facts, "rule": estimator(selection.rule).about, "intervals": LEFT_OUT}
-    content = page(
+    write_html(
+        out / PAGE,
         "selection.html.j2",
         title="Which policy to ship",
         headline=f"{selection.answer[:1].upper()}{selection.answer[1:]}.",
@@ -72,8 +72,6 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
         facts={name: in_words(value) for name, value in facts.items()},
         command=command,
     )
-    make_folder(out)
-    write_whole(out / PAGE, content)
     return out / PAGE
 
 
@@ -100,7 +98,7 @@ def _pictures(selection: Selection) -> Iterator[Picture]:
                 scale=scale,
             )
             caption = f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the first policy."
-            yield picture(rule, caption, svg(laid_out(figure)), SIZE[0])
+            yield picture(rule, caption, figure)
 
 
 def _line(first: Ranked, known: list[Ranked], rule: str) -> Line | None:

@@ -1,30 +1,27 @@
 """Draws the figures of a study's page."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
 from optimist import plugins
 from optimist.studies.folders import folder_names
 from optimist.studies.report import drawing, figures
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.report.page import Picture, picture
+from optimist.studies.results.findings import StudyResults
 
 OPENING = ("intervals", "iqm", "curves")  # the page of every study begins with these
 USUAL = ("medians", "profiles")  # also drawn if the study names no figures
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """A figure in the page, and on disk if it is written there."""
 
     name: str
     path: Path
-    title: str
-    caption: str
-    svg: str
-    inches: float  # its width
+    picture: Picture
 
 
 def draw(study: StudyResults, *, are_files: bool = True) -> tuple[list[Drawn], list[str]]:
@@ -35,12 +32,9 @@ def draw(study: StudyResults, *, are_files: bool = True) -> tuple[list[Drawn], l
         count = len(drawn)
         for place, title, figure in drawings(study, name):
             path = study.out / "results" / f"{place}.png"
-            drawing.laid_out(figure)
+            drawn.append(Drawn(name, path, picture(title, figures.figure(name).caption, figure)))
             if are_files:
                 drawing.save_png(figure, path)
-            shown = drawing.svg(figure)
-            caption = figures.figure(name).caption
-            drawn.append(Drawn(name, path, title, caption, shown, figure.get_figwidth()))
         if len(drawn) == count:
             left_out.append(f'the figure "{name}" is left out: {figures.figure(name).needs}')
     return drawn, left_out
@@ -72,10 +66,3 @@ def _labelled(result: Figure | Mapping[str, Figure] | None) -> Mapping[str, Figu
     if result is None:
         return {}
     return result if isinstance(result, Mapping) else {"": result}
-
-
-def tall_intervals(study: StudyResults, finding: Finding) -> str:
-    """The plot of intervals for a phone, as SVG."""
-    from optimist.studies.report.figures import intervals
-
-    return drawing.svg(drawing.laid_out(intervals.draw(study, finding, tall=True)))

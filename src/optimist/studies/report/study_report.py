@@ -6,15 +6,16 @@ from pathlib import Path
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import command_line
 from optimist.studies.report import figures, study_tables
+from optimist.studies.report.figures import intervals as intervals_figure
 from optimist.studies.report.interactive import chart_data
-from optimist.studies.report.page import CHART, Link, csv_link, data_link, inline, page, picture
-from optimist.studies.report.study_figures import Drawn, draw, tall_intervals
-from optimist.studies.report.study_warnings import warnings
+from optimist.studies.report.page import CHART, Link, csv_link, data_link, picture, write_html
+from optimist.studies.report.study_figures import Drawn, draw
+from optimist.studies.report.study_warnings import read_versions, warnings
 from optimist.studies.results import runs as results
-from optimist.studies.results.findings import Finding, StudyResults, find
+from optimist.studies.results.findings import StudyResults, find
 from optimist.studies.results.logs import remember
-from optimist.studies.results.provenance import read_versions
-from optimist.studies.scores import intervals, table_one
+from optimist.studies.scores import intervals
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.sheet import Sheet, as_csv, as_markdown, records_csv
 
@@ -30,18 +31,12 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     """Write only the page of a study, outside its folder, which may be read-only; return the warnings."""
     study = find(out, by)
     drawn, left_out = draw(study, are_files=False)
-    warned = warnings(study)
-    options = ["--out", page, *(["--normaliser", by.name] if by else [])]
-    make_folder(page.parent)
-    write_whole(
-        page, study_page(study, drawn, left_out, warned, command_line("study", "report", out, *options))
-    )
-    return [*warned, *left_out]
+    return _write_html(study, page, drawn, left_out, ["--out", page, *_options(by)])
 
 
 def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
     """Write the page, and the tables and figures in `results`; return their paths and the warnings."""
-    study, folder = find(out, by), out / "results"
+    study, folder, page = find(out, by), out / "results", out / "report.html"
     make_folder(folder)
     written = [path for finding in study.findings for path in _write_tables(study, finding)]
     write_whole(folder / "normaliser.csv", _normaliser_csv(study.by).encode())
@@ -51,45 +46,46 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     if study.losses:
         write_whole(folder / "selection.csv", records_csv(study.losses).encode())
     drawn, left_out = draw(study)
-    warned = warnings(study)
-    options = ["--normaliser", by.name] if by else []
-    command = command_line("study", "report", out, *options)
-    write_whole(out / "report.html", study_page(study, drawn, left_out, warned, command))
-    return [out / "report.html", *written, *(each.path for each in drawn)], [*warned, *left_out]
+    warned = _write_html(study, page, drawn, left_out, _options(by))
+    return [page, *written, *(each.path for each in drawn)], warned
 
 
-def study_page(
-    study: StudyResults, drawn: Sequence[Drawn], left_out: Sequence[str], warned: Sequence[str], command: str
-) -> bytes:
-    film = study.out / FILM
-    wide = [each for each in drawn if each.name == "intervals"][-1]
-    pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
-    versions = read_versions(study.done, study.out)
-    return page(
+def _options(by: Normaliser | None) -> list[str]:
+    return ["--normaliser", by.name] if by else []
+
+
+def _write_html(
+    study: StudyResults, path: Path, drawn: Sequence[Drawn], left_out: list[str], options: Sequence
+) -> list[str]:
+    """Write the page and return its warnings; `options` are those of its command."""
+    film, finding = study.out / FILM, study.longest[-1]
+    (*_, wide) = [each.picture for each in drawn if each.name == "intervals"]
+    tall = picture(wide.title, wide.caption, intervals_figure.draw(study, finding, tall=True))
+    pictures = [each for each in drawn if each.picture is not wide]
+    versions, warned = read_versions(study.done, study.out), warnings(study)
+    write_html(
+        path,
         "study.html.j2",
         scripts=CHART,
         title=study.record.title,
         headline=study_tables.headline(study),
         warnings=warned,
-        intervals=[inline(wide.svg), inline(tall_intervals(study, study.longest[-1]))],
-        intervals_title=wide.title,
-        intervals_caption=wide.caption,
+        intervals=[wide, tall],
         curves=chart_data(study),
-        static_curves=[shown for each, shown in pictures if each.name in ("iqm", "curves")],
-        figures=[
-            shown for each, shown in pictures if each.name not in ("iqm", "curves") and each is not wide
-        ],
+        static_curves=[each.picture for each in pictures if each.name in ("iqm", "curves")],
+        figures=[each.picture for each in pictures if each.name not in ("iqm", "curves")],
         left_out=left_out,
         tables={name: sheet for name, sheet in study_tables.tables(study).items() if sheet.rows},
         film=data_link("image/gif", film.read_bytes()) if film.exists() else None,
         facts=study_tables.facts(study),
-        versions={version.name: " and ".join(version.runs) for version in versions},
+        versions={name: " and ".join(runs) for name, runs in versions.items()},
         offline=study.offline,
         selected=bool(study.selections),
         command=study.record.command,
-        page_command=command,
+        page_command=command_line("study", "report", study.out, *options),
         downloads=_downloads(study),
     )
+    return [*warned, *left_out]
 
 
 def _downloads(study: StudyResults) -> list[Link]:
@@ -127,15 +123,13 @@ def _normaliser_csv(by: Normaliser) -> str:
 
 def _write_tables(study: StudyResults, finding: Finding) -> list[Path]:
     folder = study.out / "results" / finding.name
-    gaps = [f"{game} is left out: {gap}" for game, gap in finding.left_out.items()]
-    written = table_one.write(folder, finding.rows, finding.game_rows, study.by, left_out=gaps)
     texts = {
         "scores.csv": results.csv_text(finding.file),
-        "aggregates.csv": records_csv(finding.certainty),
         MARK: as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
     }
     if study.offline:
         texts["pairs.csv"] = records_csv(intervals.pairs(finding.scores))
+    written = finding.write(folder)
     for name, text in texts.items():
         write_whole(folder / name, text.encode())
     return [*written, *(folder / name for name in texts)]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from optimist.errors import command_line
 from optimist.studies.job import Job
 from optimist.studies.results import regrets
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.results.findings import StudyResults
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import MAIN
 from optimist.studies.sheet import Sheet
 

@@ -19,37 +19,12 @@ from optimist.studies.results import regrets
 from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
-from optimist.studies.scores import intervals, table_one
-from optimist.studies.scores.normalisation import Normaliser, normaliser, own
+from optimist.studies.scores import intervals
+from optimist.studies.scores.finding import Finding
+from optimist.studies.scores.normalisation import OWN, Normaliser, normaliser
 from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record, standings
-
-OWN = "the study's own scores"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The results on one part of the data, read at one number of gradient steps."""
-
-    name: str  # of its folder, "10-5x"
-    part: str
-    reading: str  # "1X"; "all" is the end of the runs
-    longest: bool  # is it the reading with the most steps? It contains the others
-    file: ScoreFile  # the complete games
-    left_out: dict[str, str]  # the other games, each with the reason
-    rows: list[table_one.AgentRow]
-    games: dict[str, list[table_one.GameRow]]
-    scores: dict[str, dict[str, intervals.Matrix]]
-    certainty: list[intervals.Certainty]
-
-    @property
-    def evaluations(self) -> int:
-        return max(row.evaluations for row in self.rows)
-
-    @property
-    def game_rows(self) -> list[table_one.GameRow]:
-        return [row for rows in self.games.values() for row in rows]
 
 
 @dataclass(frozen=True)
@@ -182,38 +157,25 @@ def _add_findings(study: StudyResults) -> None:
         scores = results.score_file(study.runs, part, until)
         try:
             gaps = _gaps(study, scores, part, reading)
-            name = names[_words(part, reading)]
-            study.findings.append(_finding(study, scores.without(gaps), gaps, name, part, reading, longest))
         except DataError as problem:
             empty[part] = str(problem)
+            continue
+        study.findings.append(
+            Finding(
+                scores.without(gaps),
+                study.by,
+                gaps,
+                name=names[_words(part, reading)],
+                part=part,
+                reading=reading,
+                longest=longest,
+                whole_log=not any(job.view for job in study.record.jobs if job.part == part),
+                paired=study.offline,
+            )
+        )
     if not study.findings:
         raise DataError(next(iter(empty.values())))
     study.empty_parts.extend(f"{part}: {why}" for part, why in empty.items())
-
-
-def _finding(
-    study: StudyResults,
-    file: ScoreFile,
-    gaps: dict[str, str],
-    name: str,
-    part: str,
-    reading: str,
-    longest: bool,
-) -> Finding:
-    scores = intervals.matrices(file, study.by)
-    is_whole = not any(job.view for job in study.record.jobs if job.part == part)
-    return Finding(
-        name=name,
-        part=part,
-        reading=reading,
-        longest=longest,
-        file=file,
-        left_out=gaps,
-        rows=table_one.table_one(file, study.by, whole_log=is_whole),
-        games=table_one.per_game(file, study.by),
-        scores=scores,
-        certainty=intervals.rows(scores, paired=study.offline),
-    )
 
 
 def own_normaliser(record: StudyRecord, done: list[Job], out: Path, logs: dict[str, Log]) -> Normaliser:
@@ -224,10 +186,9 @@ def own_normaliser(record: StudyRecord, done: list[Job], out: Path, logs: dict[s
     evaluated = all(log.evaluation is not None for log in logs.values())
     scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
     measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
-    return own(
+    return Normaliser(
         {environment: score for environment, score in scores.items() if score is not None},
         results.random_scores(done, out),
-        name=OWN,
         yardstick=_player(record, logs),
         provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
     )
@@ -292,17 +253,15 @@ def _without_yardstick(scores: ScoreFile, by: Normaliser) -> dict[str, str]:
 def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:
     """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in jobs)
-    names = {name: envs.game_of(envs.base_name(name)) for name in environments}
-    found = replace(
-        by,
-        yardstick_scores=_renamed(by.yardstick_scores, names),
-        random_scores=_renamed(by.random_scores, names),
+
+    def renamed(scores: Mapping[str, float]) -> dict[str, float]:
+        games = {name: envs.game_of(envs.base_name(name)) for name in environments if name not in scores}
+        names = {name: games.get(name, name) for name in environments}
+        return {name: scores[game] for name, game in names.items() if game in scores}
+
+    named = replace(
+        by, yardstick_scores=renamed(by.yardstick_scores), random_scores=renamed(by.random_scores)
     )
     for environment in environments:
-        found.bounds(environment)  # raises if it has no scores of the game
-    return found
-
-
-def _renamed(scores: Mapping[str, float], names: dict[str, str]) -> dict[str, float]:
-    known = {name: name if name in scores else game for name, game in names.items()}
-    return {name: scores[game] for name, game in known.items() if game in scores}
+        named.bounds(environment)  # raises if it has no scores of the game
+    return named

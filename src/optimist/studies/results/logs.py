@@ -143,14 +143,9 @@ def _average(returns: np.ndarray) -> float:
 
 
 def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
-    found = {part: _mean(worth, list(map(_returns, each))) for part, each in logs.items()}
-    return {part: value for part, value in found.items() if value is not None}
-
-
-def _mean(worth: Callable[[np.ndarray], float], logs: list[np.ndarray]) -> float | None:
-    """The mean over the logs that have complete episodes."""
-    found = [worth(returns) for returns in logs if len(returns)]
-    return float(np.mean(found)) if found else None
+    """For each part the mean over its logs that have complete episodes."""
+    worths = {part: [worth(each) for each in map(_returns, mine) if len(each)] for part, mine in logs.items()}
+    return {part: float(np.mean(values)) for part, values in worths.items() if values}
 
 
 def _returns(dataset: Dataset) -> np.ndarray:

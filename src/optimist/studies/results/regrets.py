@@ -12,6 +12,7 @@ import numpy as np
 
 from optimist.choosing.estimators import available
 from optimist.studies.results.runs import Evaluated
+from optimist.studies.scores.statistics import mean, stratified_bootstrap
 from optimist.studies.sheet import Cell, Sheet
 
 LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are played"
@@ -158,10 +159,8 @@ def sheet(losses: Sequence[Loss]) -> Sheet:
 def _cells(losses: Sequence[Loss]) -> list[Cell]:
     if not losses:
         return [Cell(""), Cell("")]
-    regrets = np.array([loss.regret for loss in losses])
     known = [loss.rank_correlation for loss in losses if loss.rank_correlation is not None]
-    drawn = np.random.default_rng(0).integers(len(regrets), size=(DRAWS, len(regrets)))
-    low, high = np.quantile(regrets[drawn].mean(axis=1), [0.025, 0.975])
-    shown = f"{regrets.mean():.0%} [{low:.0%}, {high:.0%}]"
+    sure = stratified_bootstrap(mean, [[loss.regret] for loss in losses], repetitions=DRAWS)
+    shown = f"{sure.estimate:.0%} [{sure.low:.0%}, {sure.high:.0%}]"
     correlation = Cell(f"{np.mean(known):.2f}", float(np.mean(known))) if known else Cell("")
-    return [Cell(shown, float(regrets.mean())), correlation]
+    return [Cell(shown, sure.estimate), correlation]

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from optimist.errors import RunError, command_line
 from optimist.studies.job import Job, Standing
 from optimist.studies.preparation import check_settings
-from optimist.studies.scores import curves as scores
-from optimist.studies.scores.curves import Curve
+from optimist.studies.scores.curves import Curve, averages, episodes
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
 from optimist.training.settings import is_due
@@ -47,20 +49,20 @@ def evaluated(jobs: list[Job], out: Path, now: Mapping[str, Standing]) -> list[E
 def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -> ScoreFile:
     """The evaluations on one part of the data, up to `until` gradient steps: a 1X result is the first fifth
     of a 5X run."""
-    found: dict[str, dict[str, Seeds]] = {}
+    agents: dict[str, dict[str, dict[int, Curve]]] = {}
     chosen: dict[str, dict[str, dict[int, int]]] = {}
     for run in runs:
         if run.job.part == part:
-            curves = {
+            agent, game = run.job.label, run.job.environment
+            early = {
                 seed: {step: score for step, score in curve.items() if until is None or step <= until}
                 for seed, curve in run.curves.items()
             }
-            by_game = found.setdefault(run.job.label, {})
-            by_game[run.job.environment] = {**by_game.get(run.job.environment, {}), **curves}
+            agents.setdefault(agent, {}).setdefault(game, {}).update(early)
             if run.selection:
-                mine = chosen.setdefault(run.job.label, {}).setdefault(run.job.environment, {})
-                mine.update(chosen_steps(run.selection, curves))
-    return ScoreFile(found, "step", chosen)
+                mine = chosen.setdefault(agent, {}).setdefault(game, {})
+                mine.update(chosen_steps(run.selection, early))
+    return ScoreFile(agents, "step", chosen)
 
 
 def partly_run(jobs: Iterable[Job], runs: Iterable[Evaluated], part: str) -> dict[str, str]:
@@ -78,12 +80,12 @@ def partly_run(jobs: Iterable[Job], runs: Iterable[Evaluated], part: str) -> dic
 
 def _evaluated(job: Job, out: Path) -> Evaluated:
     folder = job.run_folder(out)
-    played, selection = scores.episodes(folder), read_selection(folder)
+    played, selection = episodes(folder), read_selection(folder)
     if selection and not is_of_all(selection, kept_steps(folder)):
         selection = None  # the run was continued since, and the other scores are of the longer run
     training = read_config(folder).get("training", {})
-    curves = {seed: _planned(curve, training) for seed, curve in scores.averages(played).items()}
-    return Evaluated(job, curves, len(played.length), int(played.length.sum()), selection)
+    planned = {seed: _planned(curve, training) for seed, curve in averages(played).items()}
+    return Evaluated(job, planned, len(played.length), int(played.length.sum()), selection)
 
 
 def _planned(curve: Curve, training: Mapping[str, Any]) -> Curve:
@@ -107,14 +109,10 @@ def csv_text(file: ScoreFile) -> str:
 
 def random_scores(done: list[Job], out: Path) -> dict[str, float]:
     """The score of random play in each environment of the study."""
-    return {job.environment: scores.scores(job.run_folder(out))[0].last for job in _random_play(done)}
+    return {game: fmean(returns.tolist()) for game, returns in random_returns(done, out).items()}
 
 
-def random_spreads(done: list[Job], out: Path) -> dict[str, float]:
-    """By how much single episodes of random play differ in each environment: the standard deviation."""
-    played = {job.environment: scores.episodes(job.run_folder(out)) for job in _random_play(done)}
-    return {environment: float(episodes.score.std()) for environment, episodes in played.items()}
-
-
-def _random_play(done: list[Job]) -> list[Job]:
-    return [job for job in done if job.agent == "random" and not job.collects]
+def random_returns(done: list[Job], out: Path) -> dict[str, np.ndarray]:
+    """The returns of the episodes of random play, which is evaluated once in each environment."""
+    random = [job for job in done if job.agent == "random" and not job.collects]
+    return {job.environment: episodes(job.run_folder(out)).score for job in random}

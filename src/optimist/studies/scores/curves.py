@@ -1,8 +1,7 @@
-"""Scores of a run, read from its episodes.csv: averages per evaluation, then scores per seed."""
+"""Learning curves of a run, read from its episodes.csv, and tables of how its seeds ended."""
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,44 +15,6 @@ from optimist.training.storage.metrics import curves_of
 RECENT = 3  # evaluations in "mean of last 3", which reduces the effect of one lucky evaluation
 
 Curve = dict[int, float]  # gradient updates done -> average return of that evaluation
-
-
-@dataclass(frozen=True)
-class SeedScore:
-    """One seed's scores; `best` is the maximum of `evaluations` averages."""
-
-    seed: int
-    evaluations: int
-    last: float
-    best: float
-    best_step: int
-    mean_of_last: float
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A mean over seeds and the sample standard deviation; None with one seed."""
-
-    mean: float
-    deviation: float | None
-
-    def __str__(self) -> str:
-        """'9.1 ± 0.8', both with the same decimals; with one seed the mean alone."""
-        mean = number(self.mean)
-        if self.deviation is None:
-            return mean
-        return f"{mean} ± {self.deviation:,.{len(mean.partition('.')[2])}f}"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The scores of one run over all its seeds."""
-
-    seeds: int
-    evaluations: int
-    last: Spread
-    best: Spread
-    mean_of_last: Spread
 
 
 def curves(run: Path) -> dict[int, Curve]:
@@ -91,41 +52,33 @@ def mean_curve(by_seed: dict[int, Curve]) -> Curve:
     return {step: statistics.fmean(curve[step] for curve in by_seed.values()) for step in sorted(shared)}
 
 
-def scores(run: Path) -> list[SeedScore]:
-    """One row per seed: the last evaluation, the best, and the mean of the last three."""
-    return [_seed_score(seed, curve) for seed, curve in curves(run).items()]
-
-
-def summary(rows: list[SeedScore]) -> Summary:
-    """Mean and standard deviation over seeds of each score."""
-    return Summary(
-        seeds=len(rows),
-        evaluations=max(row.evaluations for row in rows),
-        last=_spread([row.last for row in rows]),
-        best=_spread([row.best for row in rows]),
-        mean_of_last=_spread([row.mean_of_last for row in rows]),
-    )
-
-
-def sheet(summaries: Mapping[str, Summary], levels: Mapping[str, float | None]) -> Sheet:
-    """The average return of every agent, and levels of the data such as its best policy."""
-    recent = min(RECENT, max(summary.evaluations for summary in summaries.values()))
+def sheet(runs: Mapping[str, Mapping[int, Curve]], levels: Mapping[str, float | None]) -> Sheet:
+    """The average return of every agent over its seeds, and levels of the data such as its best policy."""
+    recent = min(RECENT, max(len(curve) for run in runs.values() for curve in run.values()))
     heads = ["", "last", "each seed's best of n", *([f"mean of last {recent}"] if recent > 1 else [])]
-    rows = [
-        [
-            label,
-            Cell(str(each.last), each.last.mean),
-            Cell(f"{each.best} of {each.evaluations}", each.best.mean),
-            *([Cell(str(each.mean_of_last), each.mean_of_last.mean)] if recent > 1 else []),
-        ]
-        for label, each in summaries.items()
-    ]
+    rows = []
+    for label, by_seed in runs.items():
+        curves = [list(curve.values()) for curve in by_seed.values()]
+        best = spread([max(curve) for curve in curves])
+        recently = [spread([statistics.fmean(curve[-recent:]) for curve in curves])] if recent > 1 else []
+        ends = spread([curve[-1] for curve in curves])
+        rows.append([label, ends, Cell(f"{best.text} of {max(map(len, curves))}", best.value), *recently])
     rows += [
         [name, Cell(number(level), level), *[""] * (len(heads) - 2)]
         for name, level in levels.items()
         if level is not None
     ]
     return Sheet("average return, mean ± sd over seeds", heads, rows)
+
+
+def spread(values: Sequence[float]) -> Cell:
+    """'9.1 ± 0.8': mean and sample standard deviation, with the same decimals; of one value only the mean."""
+    mean = statistics.fmean(values)
+    shown = number(mean)
+    if len(values) > 1:
+        decimals = len(shown.partition(".")[2])
+        shown += f" ± {statistics.stdev(values):,.{decimals}f}"
+    return Cell(shown, mean)
 
 
 def estimators_of(rows: Sequence[dict]) -> list[str]:
@@ -141,21 +94,3 @@ def estimator_sheet(rows: Sequence[dict]) -> Sheet:
         first, last = (float(np.mean([curve.values[at] for curve in curves])) for at in (0, -1))
         table.append([title(name), *(Cell(shown(name, value), value) for value in (first, last))])
     return Sheet("how it went, without an environment", ["estimator", "first", "last"], table)
-
-
-def _seed_score(seed: int, curve: Curve) -> SeedScore:
-    averages = list(curve.values())
-    best_step = max(curve, key=lambda step: curve[step])
-    return SeedScore(
-        seed=seed,
-        evaluations=len(averages),
-        last=averages[-1],
-        best=curve[best_step],
-        best_step=best_step,
-        mean_of_last=statistics.fmean(averages[-RECENT:]),
-    )
-
-
-def _spread(values: list[float]) -> Spread:
-    deviation = statistics.stdev(values) if len(values) > 1 else None
-    return Spread(mean=statistics.fmean(values), deviation=deviation)

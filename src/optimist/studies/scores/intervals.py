@@ -7,14 +7,16 @@ which the mean over seeds is best; so the median here equals the median of Table
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
+from optimist.errors import DataError
 from optimist.studies.scores import statistics
 from optimist.studies.scores.cross_chosen import CrossChosen
 from optimist.studies.scores.curves import RECENT
-from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind, seed_means
-from optimist.studies.scores.score_files import ScoreFile, Seeds
+from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind
+from optimist.studies.scores.score_files import ScoreFile, Seeds, same_steps, score_table
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet
 
@@ -62,7 +64,6 @@ def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str,
     run does not have is left out."""
     scores: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
     for agent, by_game in file.agents.items():
-        seed_means(by_game)  # raises if seeds were evaluated at different steps
         by_kind = {
             game: scores_by_kind(seeds, recent, file.chosen_of(agent, game))
             for game, seeds in by_game.items()
@@ -72,16 +73,9 @@ def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str,
                 game: [by.normalised(game, score) for score in each[kind]] for game, each in by_kind.items()
             }
             matrix = statistics.score_matrix(normalised, file.games)
-            curves = [_curves(by_game[game], game, by) for game in file.games] if kind == "cross" else []
-            scores[kind][agent] = CrossChosen(matrix, curves) if curves else matrix
+            curves = [by.normalised(game, score_table(by_game[game])) for game in file.games]
+            scores[kind][agent] = CrossChosen(matrix, curves) if kind == "cross" else matrix
     return {kind: by_agent for kind, by_agent in scores.items() if len(by_agent) == len(file.agents)}
-
-
-def _curves(seeds: Seeds, game: str, by: Normaliser) -> np.ndarray:
-    """The normalised scores of one game at all evaluations: (seeds, evaluations)."""
-    return np.array(
-        [[by.normalised(game, seeds[seed][step]) for step in sorted(seeds[seed])] for seed in sorted(seeds)]
-    )
 
 
 def baseline(agents: Sequence[str]) -> str:
@@ -89,32 +83,28 @@ def baseline(agents: Sequence[str]) -> str:
     return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
 
 
-def rows(scores: Scores, *, repetitions: int = REPETITIONS, paired: bool = False) -> list[Certainty]:
+def rows(scores: Scores, *, paired: bool = False) -> list[Certainty]:
     """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
     `paired`: run i of every agent learned from the same log."""
     agents = list(next(iter(scores.values())))
     other = baseline(agents)
     return [
-        _row(agent, kind, scores[kind][agent], scores[kind][other], other, repetitions, paired)
+        _row(agent, kind, scores[kind][agent], scores[kind][other], other, paired)
         for agent in agents
         for kind in scores
     ]
 
 
-def _row(
-    agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, repetitions: int, paired: bool
-) -> Certainty:
+def _row(agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, paired: bool) -> Certainty:
     seeds, games = mine.shape
-    intervals = statistics.aggregates(mine, repetitions=repetitions)
+    intervals = statistics.aggregates(mine, repetitions=REPETITIONS)
     if agent != other:
         better = statistics.probability_of_improvement
         intervals["probability_of_improvement"] = statistics.stratified_bootstrap(
-            better, mine, theirs, repetitions=repetitions, limits=statistics.SHARE
+            better, mine, theirs, repetitions=REPETITIONS, limits=statistics.SHARE
         )
     if agent != other and paired:
-        intervals["paired_difference_of_iqm"] = statistics.paired_difference(
-            mine, theirs, repetitions=repetitions
-        )
+        intervals["paired_difference_of_iqm"] = _difference(mine, theirs)
     known = {name: _known(interval, seeds) for name, interval in intervals.items()}
     return Certainty(agent, kind, games, seeds, **known, improvement_over=other if agent != other else None)
 
@@ -124,19 +114,17 @@ def _known(interval: Interval, seeds: int) -> Interval:
     return interval if seeds > 1 else Interval(interval.estimate, None, None)
 
 
-def pairs(scores: Scores, *, repetitions: int = REPETITIONS) -> list[Pair]:
+def pairs(scores: Scores) -> list[Pair]:
     """Every two agents, by each kind of score."""
     return [
-        Pair(
-            *(kind, agent, other),
-            _known(
-                statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions),
-                len(by_agent[agent]),
-            ),
-        )
+        Pair(kind, agent, other, _known(_difference(by_agent[agent], by_agent[other]), len(by_agent[agent])))
         for kind, by_agent in scores.items()
         for agent, other in combinations(by_agent, 2)
     ]
+
+
+def _difference(mine: Matrix, theirs: Matrix) -> Interval:
+    return statistics.paired_difference(mine, theirs, repetitions=REPETITIONS)
 
 
 def profiles(scores: Scores) -> dict[str, dict[str, Profile]]:
@@ -164,8 +152,8 @@ def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int],
     """For each agent the evaluated steps and the IQM at each of them."""
     by_agent = {}
     for agent, by_game in file.agents.items():
-        steps = sorted(next(iter(next(iter(by_game.values())).values())))
-        scores = np.array([_curves(seeds, game, by) for game, seeds in by_game.items()])
+        steps = same_steps(next(iter(by_game.values())))
+        scores = np.array([by.normalised(game, score_table(seeds)) for game, seeds in by_game.items()])
         sure = [
             statistics.stratified_bootstrap(
                 statistics.iqm, scores[:, :, place].T, repetitions=BAND_REPETITIONS
@@ -175,6 +163,31 @@ def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int],
         columns = zip(*((each.estimate, each.low, each.high) for each in sure), strict=True)
         by_agent[agent] = steps, Interval(*(np.array(column) for column in columns))
     return by_agent
+
+
+class Medians(NamedTuple):
+    """Figure 1 of one agent: the median over games of the normalised mean over seeds, the median of each
+    seed, and the number of games in which the mean is better than the yardstick's score."""
+
+    steps: list[int]
+    median: np.ndarray  # (evaluations,)
+    traces: np.ndarray  # (seeds, evaluations)
+    better: np.ndarray  # (evaluations,)
+
+
+def medians(by_game: Mapping[str, Seeds], by: Normaliser) -> Medians:
+    """If the games have other seeds, because the best players of each are kept, a trace has the first seed of
+    each game, or the second."""
+    tables = {game: score_table(seeds) for game, seeds in by_game.items()}
+    if len({(len(seeds), *same_steps(seeds)) for seeds in by_game.values()}) > 1:
+        raise DataError("the games differ in seeds or steps: a median over games needs the same of each")
+    means = {game: table.mean(axis=0) for game, table in tables.items()}
+    return Medians(
+        steps=same_steps(next(iter(by_game.values()))),
+        median=np.median([by.normalised(game, mean) for game, mean in means.items()], axis=0),
+        traces=np.median([by.normalised(game, table) for game, table in tables.items()], axis=0),
+        better=np.sum([by.is_better(game, mean) for game, mean in means.items()], axis=0),
+    )
 
 
 def sheet(rows: Sequence[Certainty], evaluations: int) -> Sheet:

@@ -9,24 +9,29 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
 
 from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.studies.scores import reference
-from optimist.studies.scores.curves import RECENT, Curve, mean_curve
-from optimist.studies.scores.score_files import Seeds, finite, read_rows
+from optimist.studies.scores.curves import RECENT, Curve
+from optimist.studies.scores.score_files import Seeds, finite, read_rows, same_steps
 
 DEFAULT = "dqn-random"
+OWN = "the study's own scores"
+Scores = TypeVar("Scores", float, np.ndarray)
 
 
 @dataclass(frozen=True)
 class Normaliser:
     """Two scores for each game: the yardstick's (an agent to compare with) and random play's."""
 
-    name: str
-    yardstick: str  # name of the agent to compare with, such as "DQN"
     yardstick_scores: Mapping[str, float]
     random_scores: Mapping[str, float]
-    provenance: str  # where the two columns come from
+    yardstick: str = "DQN"  # name of the agent to compare with
+    name: str = OWN
+    provenance: str = ""  # where the two columns come from
 
     def bounds(self, game: str) -> tuple[float, float]:
         """The scores that count as 0 and as 1."""
@@ -53,7 +58,7 @@ class Normaliser:
             return "the worse", f"the better of {' and '.join(reversed(both))}"
         return both[::-1] if exchanged == {True} else both
 
-    def normalised(self, game: str, score: float) -> float:
+    def normalised(self, game: str, score: Scores) -> Scores:
         """(score - min) / (max - min) of the two scores."""
         low, high = self.bounds(game)
         return (score - low) / (high - low)
@@ -62,8 +67,9 @@ class Normaliser:
         """The percentage by which the normalised score exceeds 1, the better of the two agents."""
         return 100 * (self.normalised(game, score) - 1)
 
-    def is_better(self, game: str, score: float) -> bool:
-        """Is the score strictly better than the yardstick's? The yardstick may be worse than random play."""
+    def is_better(self, game: str, score: Any) -> Any:
+        """Is a score, or each of an array, strictly better than the yardstick's? The yardstick may be worse
+        than random play."""
         self.bounds(game)  # raises for a game that cannot be normalised
         return score > self.yardstick_scores[game]
 
@@ -105,18 +111,6 @@ def human_random() -> Normaliser:
 BUILT_IN = {"dqn-random": dqn_random, "human-random": human_random}
 
 
-def own(
-    yardstick_scores: Mapping[str, float],
-    random_scores: Mapping[str, float],
-    *,
-    name: str = "the study's own scores",
-    yardstick: str = "DQN",
-    provenance: str = "online DQN and random play of the same study",
-) -> Normaliser:
-    """A normaliser from a study's own online agent and random play, score by game."""
-    return Normaliser(name, yardstick, dict(yardstick_scores), dict(random_scores), provenance)
-
-
 def normaliser(name: str) -> Normaliser:
     """A built-in normaliser by its name, or one from a CSV file."""
     if name in BUILT_IN:
@@ -145,7 +139,9 @@ def from_csv(path: Path) -> Normaliser:
         for column in (yardstick, "random")
     }
     shown = "DQN" if yardstick.lower() == "dqn" else yardstick
-    return Normaliser(str(path), shown, columns_of[yardstick], columns_of["random"], f"the file {path}")
+    return Normaliser(
+        columns_of[yardstick], columns_of["random"], shown, name=str(path), provenance=f"the file {path}"
+    )
 
 
 def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
@@ -161,9 +157,9 @@ def scores_by_kind(
     """The score of each seed, in order, in each way of `KINDS`: without `cross` if there is one seed, and
     without `chosen` if a seed was not evaluated at its chosen step.
 
-    All seeds must be evaluated at the same steps; curves may be shorter than `recent`."""
+    Curves may be shorter than `recent`."""
     curves = [seeds[seed] for seed in sorted(seeds)]
-    steps = sorted(curves[0])
+    steps = same_steps(seeds)
     at_steps = {
         "best": [_best_step(steps, curves)],
         "last": steps[-1:],
@@ -185,58 +181,6 @@ def scores_by_kind(
 def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
     """The first step at which the mean over the curves is largest."""
     return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
-
-
-def median_curve(by_game: Mapping[str, Curve], by: Normaliser) -> Curve:
-    """At each iteration, the median over games of the normalised score: Figure 1a, where 1 is 100%."""
-    return {
-        iteration: statistics.median(by.normalised(game, curve[iteration]) for game, curve in by_game.items())
-        for iteration in _iterations(by_game)
-    }
-
-
-def better_curve(by_game: Mapping[str, Curve], by: Normaliser) -> dict[int, int]:
-    """At each iteration, the number of games with a better score than the yardstick's: Figure 1b."""
-    return {
-        iteration: sum(by.is_better(game, curve[iteration]) for game, curve in by_game.items())
-        for iteration in _iterations(by_game)
-    }
-
-
-def seed_medians(by_game: Mapping[str, Seeds], by: Normaliser) -> dict[int, Curve]:
-    """The traces of Figure 1a: the median over games of each seed alone. If the games have other seeds,
-    because the best players of each are kept, a trace has the first seed of each game, or the second."""
-    ordered = {game: sorted(curves) for game, curves in by_game.items()}
-    longest = max(ordered.values(), key=len)
-    for game, seeds in ordered.items():
-        if len(seeds) < len(longest):
-            raise DataError(
-                f"{game} does not have all of the seeds {longest}: a median over games needs them"
-            )
-    return {
-        seed: median_curve({game: by_game[game][seeds[place]] for game, seeds in ordered.items()}, by)
-        for place, seed in enumerate(longest)
-    }
-
-
-def seed_means(by_game: Mapping[str, Seeds]) -> dict[str, Curve]:
-    """The mean over seeds of each game, which is what the paper normalises."""
-    for game, curves in by_game.items():
-        if len({frozenset(curve) for curve in curves.values()}) != 1:
-            raise DataError(
-                f"{game}: its seeds were evaluated at different steps, so there is no mean over seeds"
-            )
-    return {game: mean_curve(dict(curves)) for game, curves in by_game.items()}
-
-
-def _iterations(by_game: Mapping[str, Curve]) -> list[int]:
-    """The iterations, which must be the same in every game: a missing game would move the median."""
-    every = {frozenset(curve) for curve in by_game.values()}
-    if len(every) != 1:
-        raise DataError(
-            "the games were evaluated at different steps: a median over games needs the same steps"
-        )
-    return sorted(every.pop())
 
 
 def _published(column: str) -> dict[str, float]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+
 from optimist.errors import DataError, UsageError, did_you_mean, some_of
 from optimist.studies.scores.curves import Curve
 
@@ -17,6 +19,23 @@ Seeds = Mapping[int, Curve]  # seed -> iteration -> score
 COLUMNS = ("game", "agent", "seed", "score")
 AXES = ("iteration", "step")  # the column that counts evaluations; without one, each seed has one score
 NAMED = 3  # incomplete games that a message names; it counts the others
+
+
+def same_steps(seeds: Seeds) -> list[int]:
+    """The steps at which every seed was evaluated; DataError if they differ."""
+    steps, *others = map(sorted, seeds.values())
+    if any(other != steps for other in others):
+        raise DataError(
+            f"the seeds {sorted(seeds)} were evaluated at different steps: add the missing scores, "
+            "or leave the game out"
+        )
+    return steps
+
+
+def score_table(seeds: Seeds) -> np.ndarray:
+    """The scores of one game, in the order of seeds and steps: (seeds, evaluations)."""
+    steps = same_steps(seeds)
+    return np.array([[seeds[seed][step] for step in steps] for seed in sorted(seeds)])
 
 
 @dataclass(frozen=True)

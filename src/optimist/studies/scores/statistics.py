@@ -188,19 +188,16 @@ LOWEST = {"optimality_gap": 0.0}  # an aggregate that cannot be below this
 
 
 def aggregates(
-    scores: Mapping[str, Sequence[float]] | ArrayLike | CrossChosen,
+    scores: ArrayLike | CrossChosen,
     *,
     repetitions: int = REPETITIONS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """IQM, median, mean and optimality gap, with intervals from the same resampled runs.
-
-    Scores are a (runs, games) matrix, or the runs of each game by its name."""
-    matrix = score_matrix(scores) if isinstance(scores, Mapping) else scores
+    """IQM, median, mean and optimality gap, with intervals from the same resampled runs."""
     together = stratified_bootstrap(
         lambda drawn: np.stack([aggregate(drawn) for aggregate in AGGREGATES.values()], axis=-1),
-        matrix,
+        scores,
         repetitions=repetitions,
         confidence=confidence,
         seed=seed,

@@ -10,14 +10,12 @@ import re
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.scores import reference
 from optimist.studies.scores.curves import RECENT
-from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind, seed_means
+from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind
 from optimist.studies.scores.score_files import ScoreFile
-from optimist.studies.sheet import Cell, Sheet, as_markdown, number, records_csv
+from optimist.studies.sheet import Cell, Sheet, number
 
 PAPER = ("paper, 1X", "paper, 5X")  # its kinds: the gradient steps of online DQN, and five times as many
 
@@ -45,11 +43,10 @@ class AgentRow:
     games_better: Mapping[str, int]
 
 
-def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, list[GameRow]]:
+def per_game(scores: ScoreFile, by: Normaliser, recent: int) -> dict[str, list[GameRow]]:
     """The games of each agent, the least improved first, as in Figure 4."""
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
-        seed_means(by_game)  # raises if seeds were evaluated at different steps
         rows[agent] = []
         for game, seeds in by_game.items():
             by_kind = scores_by_kind(seeds, recent, scores.chosen_of(agent, game))
@@ -61,12 +58,12 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
 
 
 def table_one(
-    scores: ScoreFile, by: Normaliser, recent: int = RECENT, *, whole_log: bool = True
+    scores: ScoreFile, by: Normaliser, games_of: Mapping[str, Sequence[GameRow]], *, whole_log: bool
 ) -> list[AgentRow]:
     """A row per agent, in the order of the file; `whole_log` adds the paper's numbers."""
     comparable = whole_log and by.yardstick == "DQN"
     rows = []
-    for agent, games in per_game(scores, by, recent).items():
+    for agent, games in games_of.items():
         seeds = next(iter(scores.agents[agent].values()))
         shared = [kind for kind in KINDS if all(kind in row.score for row in games)]
         medians = {kind: 100 + statistics.median(row.improvement[kind] for row in games) for kind in shared}
@@ -167,23 +164,3 @@ def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
             "the paper's numbers: best, over 60 Atari games and 5 seeds, normalised by its own scores"
         )
     return lines
-
-
-def write(
-    out: Path,
-    rows: Sequence[AgentRow],
-    games: Sequence[GameRow],
-    by: Normaliser,
-    recent: int = RECENT,
-    left_out: Sequence[str] = (),
-) -> list[Path]:
-    """Write table.md, table.csv and per_game.csv in this folder; return their paths."""
-    make_folder(out)
-    texts = {
-        "table.md": as_markdown(sheet(rows, by, recent, left_out=left_out)),
-        "table.csv": records_csv(rows),
-        "per_game.csv": records_csv(games),
-    }
-    for name, text in texts.items():
-        write_whole(out / name, text.encode())
-    return [out / name for name in texts]

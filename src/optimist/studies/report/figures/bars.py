@@ -12,7 +12,8 @@ from matplotlib.ticker import NullLocator
 from optimist.studies.report import drawing
 from optimist.studies.report.drawing import COLOURS, INK, PAPER, dress
 from optimist.studies.report.figures import StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults, short_names
+from optimist.studies.results.findings import StudyResults, short_names
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import kind_title
 
 LINEAR = 10  # percent up to which the axis is linear; beyond it is logarithmic

@@ -13,8 +13,9 @@ from matplotlib.ticker import FuncFormatter
 from optimist.studies.report import drawing
 from optimist.studies.report.drawing import INK, LEVELS, Line, colour, dash, draw_levels, draw_lines, dress
 from optimist.studies.report.figures import ONE_POINT, StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults, short_names
+from optimist.studies.results.findings import StudyResults, short_names
 from optimist.studies.scores.curves import Curve
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.score_files import Seeds
 
 WINDOW = 5  # evaluations that the paper smooths over

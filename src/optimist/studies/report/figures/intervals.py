@@ -10,7 +10,8 @@ from matplotlib.ticker import MaxNLocator
 from optimist.studies.report import drawing
 from optimist.studies.report.drawing import FAINT, INK, STEPS, colour, dress
 from optimist.studies.report.figures import StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.results.findings import StudyResults
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.intervals import Certainty
 from optimist.studies.scores.normalisation import kind_title
 

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from optimist.studies.report.drawing import Line, chart
 from optimist.studies.report.figures import ONE_POINT, StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.results.findings import StudyResults
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.statistics import Interval
 
 WORDS = 72  # letters in a line of the axis

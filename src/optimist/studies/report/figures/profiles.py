@@ -9,8 +9,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from optimist.studies.report import drawing
 from optimist.studies.report.drawing import STEPS, Line, draw_lines, dress
 from optimist.studies.report.figures import StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.results.findings import StudyResults
 from optimist.studies.scores import intervals
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import MAIN, kind_title
 
 

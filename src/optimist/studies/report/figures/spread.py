@@ -4,7 +4,8 @@ from matplotlib.figure import Figure
 
 from optimist.studies.report.figures import StudyFigure
 from optimist.studies.report.figures.curves import ACROSS, by_panel, curve_grid
-from optimist.studies.results.findings import Finding, StudyResults, short_names
+from optimist.studies.results.findings import StudyResults, short_names
+from optimist.studies.scores.finding import Finding
 
 
 def draw(study: StudyResults, finding: Finding) -> Figure | None:
