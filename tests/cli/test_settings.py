@@ -5,9 +5,11 @@ from typing import Annotated
 
 import pytest
 
-from optimist.cli.settings import settings_of, shown
+from optimist.agents import agent_class, available
+from optimist.cli.settings import read, settings_of, shown
 from optimist.cli.words import CommandLine, setting_words
 from optimist.errors import UsageError
+from optimist.training.settings import Collection, Training
 from optimist.training.values import with_values
 
 
@@ -145,3 +147,15 @@ def test_a_default_may_be_written_back(value):
         type(value), "--share"
     )
     assert list(given(f"{kind}={shown(value)}", record).values()) == [value]
+
+
+EVERY = {"training": Training(), "collection": Collection()} | {
+    name: agent_class(name)() for name in available()
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_default_can_be_written_on_the_command_line(name):
+    for setting in settings_of(EVERY[name]).values():
+        text = shown(setting.default)
+        assert shown(read(setting.kind, text)) == text

@@ -72,7 +72,7 @@ class Training(Settings):
     steps: Annotated[int, "gradient steps"] = 12_500_000  # the paper's 1X
     evaluate_every: Annotated[int, "gradient steps between evaluations"] = 62_500
     reward_scale: Annotated[
-        float | str,
+        float | Literal["auto"],
         "rewards are multiplied by this before they are clipped; auto: in another's log what gives values "
         "the size at which the agent learns best, else 1",
     ] = AUTO

@@ -1,7 +1,6 @@
 """An exported policy acts as the policy does, in programs that have neither this package nor JAX."""
 
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -541,19 +540,6 @@ def test_a_run_whose_log_with_masks_is_gone_still_takes_a_mask(masked_run, tmp_p
     plain = optimist.Dataset.from_arrays(np.zeros((9, 4)), np.arange(9) % 3, np.zeros(9), np.ones(9))
     made = optimist.export(run, tmp_path / "plain.npz", data=plain)
     assert made.masked == ("0", "1", "2") and made.checked == 9
-
-
-def test_a_run_of_an_older_version_learns_of_its_masks_from_the_log(masked_run, tmp_path):
-    """Its configuration does not say that it has masks; it acts, exports and continues as before."""
-    old = shutil.copytree(masked_run, tmp_path / "old")
-    config = old / "config.toml"
-    assert config.read_text().count("masks = true\n") == 1
-    config.write_text(config.read_text().replace("masks = true\n", ""))
-    run = optimist.load(old)
-    assert run.policy(masked_log().observation(0)) in (0, 1, 2)
-    log = masked_run.parent / "elsewhere"
-    assert optimist.export(run, tmp_path / "policy.npz", data=log).masked == ("0", "1", "2")
-    assert optimist.train("dqn", log, steps=30, evaluate_every=20, out=old).step == 30
 
 
 def test_a_log_of_another_kind_does_not_check_a_policy(tmp_path):
