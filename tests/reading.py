@@ -26,7 +26,7 @@ OWN_TESTS = {
     "docs/choosing-a-policy.md": "tests/test_choosing_a_policy.py",
     "docs/growing-the-log.md": "tests/test_growing_the_log.py",
     "docs/extending.md": "tests/test_extending.py",
-    "CONTRIBUTING.md": "tests/studies/engines/test_registry.py",
+    "CONTRIBUTING.md": "tests/studies/engines/test_engines.py",
 }
 
 

@@ -70,3 +70,9 @@ def test_the_readme_shows_its_pictures_outside_the_repository():
 def test_continuous_integration_runs_what_people_run():
     assert ".ci/run" in (ROOT / ".github/workflows/test.yml").read_text("utf-8")
     assert "make test" in (ROOT / ".ci/run").read_text("utf-8")
+
+
+def test_no_two_files_of_tests_have_the_same_name():
+    """pytest imports them by their names, and would leave one out with an error."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -307,7 +307,7 @@ def test_a_refusal_gives_the_lock_back_while_the_error_is_still_looked_at(begun)
 DROP = """
 import os, sys
 import optimist.training.offline, optimist.training.run, optimist.envs.minatar  # while we may read all
-import optimist.training.loggers.jsonl, optimist.training.loggers.tensorboard
+import optimist.studies.demo, optimist.training.loggers.jsonl, optimist.training.loggers.tensorboard
 from optimist.cli.main import main
 if os.getuid() == 0:
     os.setgid(65534)

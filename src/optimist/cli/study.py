@@ -12,7 +12,7 @@ from optimist.cli import index
 from optimist.cli.words import CommandLine, lines, setting_words
 from optimist.errors import StorageError, UsageError, command_line, did_you_mean
 
-LOCAL = "local"  # the engine, if none is named
+LOCAL, USUAL = "local", "mini"  # the engine and the scale, if none is named
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 Folder = Annotated[Path, "the study's folder", "FOLDER"]
 Address = Annotated[str, "an address, such as s3://bucket/study", "ADDRESS"]
@@ -42,7 +42,7 @@ def run_words(line: CommandLine) -> None:
 def run(
     name: Annotated[str, "a study: one of those below, or your own file such as mine.toml"],
     *,
-    scale: Annotated[str, "paper, mini or tiny"] = "mini",
+    scale: Annotated[str, "paper, mini or tiny"] = USUAL,
     out: Annotated[Path | None, "the study's folder [studies/NAME-SCALE]", "FOLDER"] = None,
     environments: Annotated[
         str | None, "only these, such as atari/Pong,atari/Qbert [the study's own]", "A,B"
@@ -73,7 +73,8 @@ def run(
     chosen = {"environments": environments, "agents": agents, "parts": parts, "logs": logs}
     words = [word for option, value in chosen.items() if value for word in (f"--{option}", value)]
     words += ["--no-select"] * no_select
-    line = command_line("study", "run", name, "--scale", scale, "--out", out, *words)
+    size = ["--scale", scale] if scale != USUAL else []  # a file of one's own may have no scales
+    line = command_line("study", "run", name, *size, "--out", out, *words)
     if dry_run:
         from optimist.cli.tables import grid_table
         from optimist.studies.sheet import print_sheet
