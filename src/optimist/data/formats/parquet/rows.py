@@ -247,8 +247,9 @@ def _check_flags(name: str, column: pa.Array, first: int) -> None:
     """Raise DataError for ends that are marked by words, or with empty cells between them."""
     remedy = "write 1 where it marks an end, 0 elsewhere"
     if is_text(column.type) and len(column):
-        word = in_one_line(column[0], 20)
-        raise DataError(f'the column "{name}" holds words ({word} in row {first}); {remedy}')
+        row = next((row for row, word in enumerate(column.to_pylist()) if word), 0)
+        word = in_one_line(column[row], 20) or "empty"
+        raise DataError(f'the column "{name}" holds words ({word} in row {first + row}); {remedy}')
     if column.null_count:
         row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
         raise DataError(f'the column "{name}" is empty in row {row}; {remedy}')
