@@ -144,8 +144,8 @@ def _terminals_said(uses: dict[str, list[str]], options: ReadOptions) -> str | N
     if options.terminals == "no":
         if options.truncations == "no":
             raise DataError(
-                "--terminals no and --truncations no leave no kind of end: omit one of them; for a machine that "
-                "never stops, --terminals no and --episodes COLUMN, a column with one label in all rows"
+                "--terminals no and --truncations no leave no kind of end: omit one of them; for a machine "
+                "that never stops, --terminals no and --episodes COLUMN, a column with one label in all rows"
             )
         return NONE
     return LAST if options.truncations == "no" and uses["episodes"] and not uses["terminals"] else None
