@@ -68,7 +68,7 @@ def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
         return _own(KINDS[kind], name)
     if name in _entries(kind):
         entry = _entries(kind)[name]
-        return _whole(KINDS[kind], name, _attribute(f"{entry.module}:{entry.attr}".rstrip(":")))
+        return _whole(KINDS[kind], name, _attribute(entry.value))
     if is_address(name):
         return _whole(KINDS[kind], name, _attribute(name))
     hint = did_you_mean(name, [*(known or own(kind)), *names(kind)])
