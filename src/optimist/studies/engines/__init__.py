@@ -5,8 +5,6 @@ engines. An engine of another package is such a module, or a class with these fu
 `optimist.plugins` finds it by an entry point of `optimist.engines` or as `module:Name`.
 """
 
-import importlib
-import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -34,11 +32,9 @@ class Engine(Protocol):
 
 def available() -> list[str]:
     """The names of the engines in this folder."""
-    return [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+    return plugins.own("engines")
 
 
 def find(name: str) -> Engine:
     """The engine with this name, from this folder or another package."""
-    if name not in available():
-        return cast(Engine, plugins.find("engines", name, available()))
-    return cast(Engine, importlib.import_module(f"{__name__}.{name}"))
+    return cast(Engine, plugins.find("engines", name))
