@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,22 @@ from tutorial import perform
 
 def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kinds = [*["python", "", "", "", "python", ""], *["python", "", "python"], *["python", "", "python"]]
+    kinds = [*["python", "", "", "", "", "python", ""], *["python", "", "python"], *["python", "", "python"]]
     names = perform("your-own-log.md", kinds, apart=True)
     _, shop, _, heater, _, _ = names
     assert shop["shown"] == [4711, 4711, 90210, 90210]
     assert NumpyPolicy("shop.npz")([22, 9, 0.0]) == 4711
+    check_choice(json.loads((tmp_path / "runs/shop/selection.json").read_text()))
     assert heater["inside"] == pytest.approx(17.9, abs=0.7)
     check_logs(tmp_path)
+
+
+def check_choice(selection: dict) -> None:
+    """A gain of about 30, with an interval of about 20 to 45, above today's 10."""
+    said = re.search(r"better than today's policy by ([\d.]+) \[([\d.]+), ([\d.]+)\]", selection["answer"])
+    assert said, selection["answer"]
+    assert [float(number) for number in said.groups()] == pytest.approx([31, 19, 45], abs=5)
+    assert selection["today"]["mean"] == pytest.approx(10, abs=0.5)
 
 
 def check_logs(folder: Path) -> None:

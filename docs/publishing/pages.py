@@ -43,7 +43,7 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
         ("Growing the log", "growing-the-log.md"),
     ],
     "The paper": [
-        ("The paper reproduced", "claims.md"),
+        ("The paper's findings", "claims.md"),
         ("Atari", "atari.md"),
         ("Continuous control", "control.md"),
         ("What was measured", "results/index.md"),

@@ -19,7 +19,8 @@ PYTHON = {
     "optimist.training.play.acting": ["Policy"],
     "optimist.choosing.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
-    "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
+    "Settings": "What `train` and `collect` take as further keywords. The defaults are the paper's. "
+    "A recipe, which `auto` chooses by the data, sets some of them otherwise: its values stand behind the default.",
     "optimist.training.settings": ["Training", "Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
@@ -83,7 +84,7 @@ def _names(title: str, modules: dict[str, Any]) -> str:
             lines += [f"::: {module}.{name}", ""]
             if name in IN_TABLES:
                 lines[-1:] = ["    options:", "      members: false", ""]
-                lines += _settings(index.records()[IN_TABLES[name]])
+                lines += _settings(index.records()[IN_TABLES[name]], _by_recipe(IN_TABLES[name]))
         if members == []:
             lines += [f"::: {module}", ""]
     return "\n".join(lines)
@@ -144,14 +145,28 @@ def names() -> str:
     return "\n".join(lines)
 
 
-def _settings(settings: dict[str, list]) -> list[str]:
+def _by_recipe(record: str) -> dict[str, dict[str, Any]]:
+    """What the recipes that "auto" chooses set, by setting."""
+    chosen = {name: recipe[record] for name, recipe in index.recipes().items() if recipe["actions"]}
+    return {
+        setting: {name: recipe[setting] for name, recipe in chosen.items()} for setting in chosen["paper"]
+    }
+
+
+def _settings(settings: dict[str, list], by_recipe: dict[str, dict[str, Any]] | None = None) -> list[str]:
     if not settings:
         return []
     rows = [
-        _row(f"`{name}`", f"`{kind}`", help, f"`{default}`")
+        _row(f"`{name}`", f"`{kind}`", help, "; ".join([f"`{default}`", *_others(default, recipes)]))
         for name, (kind, help, default) in settings.items()
+        for recipes in [(by_recipe or {}).get(name, {})]
     ]
     return [_row("setting", "type", "what it is", "default"), _row("---", "---", "---", "---"), *rows, ""]
+
+
+def _others(default: Any, recipes: dict[str, Any]) -> list[str]:
+    """The values of recipes that differ from the default."""
+    return [f"{name} `{value}`" for name, value in recipes.items() if value != default]
 
 
 def _row(*cells: str) -> str:
