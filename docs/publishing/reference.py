@@ -20,7 +20,7 @@ PYTHON = {
     "optimist.choosing.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
     "Settings": "What `train` and `collect` take as further keywords. The defaults are the paper's. "
-    "A recipe, which `auto` chooses by the data, sets some of them otherwise: its values stand behind the default.",
+    "A recipe, which `auto` chooses by the data, sets some of them otherwise: its values follow the default.",
     "optimist.training.settings": ["Training", "Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
