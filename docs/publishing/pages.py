@@ -34,6 +34,7 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
         ("Start here", "index.md"),
         ("Guide", "guide.md"),
         ("Examples", "examples.md"),
+        ("Glossary", "glossary.md"),
         ("Notebook: the paper in ten minutes", "notebooks/the-paper-in-ten-minutes.md"),
     ],
     "Your data": [
