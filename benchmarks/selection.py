@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.choosing.evidence import Rewards, Steps
-from optimist.choosing.fitted_q import FittedQ, Own
-from optimist.choosing.regression import CHUNK, Critic, batch_size, fitted
+from optimist.choosing.regression import CHUNK, Critic, FittedQ, Own, batch_size, fitted
 from optimist.data import Dataset
 
 POLICIES, UPDATES = int(os.environ.get("POLICIES", 25)), int(os.environ.get("UPDATES", 10_000))

@@ -5,16 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optimist.choosing.decisions import Answers
+from optimist.choosing.analysis import Actions, Analysis, Near, Supported, corrections, likely
 from optimist.choosing.estimators.agreement import agreement
-from optimist.choosing.evidence import Evidence, Log, Rewards, Steps
-from optimist.choosing.fitted_q import FittedQ, Own, policy_values
+from optimist.choosing.evidence import Candidate, Evidence, Log, Rewards, Steps
 from optimist.choosing.importance import doubtful_propensities, softened, weighted_returns
-from optimist.choosing.regression import Critic, by_log, fitted
+from optimist.choosing.regression import Critic, FittedQ, Own, by_log, fitted
 from optimist.choosing.selecting import halved, rounds_of
-from optimist.choosing.support import Near, likely, support
-from optimist.choosing.today import corrections, observed_returns
 from optimist.data import Dataset
+from optimist.data.sampling import Sampler
 
 STATES, GAMMA = 4, 0.6
 REWARDS = Rewards(GAMMA, None)
@@ -65,19 +63,31 @@ POLICIES = ([1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 1])
 
 @pytest.fixture(scope="module")
 def evidence() -> Evidence:
-    data = chain()
-    return Evidence((Log(data, data),), np.zeros(len(POLICIES), int), REWARDS, ())
+    return about(chain(), len(POLICIES))
+
+
+def about(data: Dataset, policies: int = 1) -> Evidence:
+    """The evidence about made-up policies on a log that is both learned and held out."""
+    candidates = tuple(Candidate(None, 0, seed, 0) for seed in range(policies))
+    return Evidence(candidates, (Log(data, data),), REWARDS)
+
+
+def analysis_of(evidence: Evidence, actions: list[Actions], updates: int) -> Analysis:
+    """The analysis of candidates with these actions, in the learned and in the held-out steps."""
+    analysis = Analysis(evidence, updates)
+    analysis.actions = (actions, actions)
+    return analysis
 
 
 def state_of(observations) -> np.ndarray:
     return np.asarray(observations).argmax(axis=-1)
 
 
-def said(data: Dataset, policy: list[int]) -> Answers:
+def said(data: Dataset, policy: list[int]) -> Actions:
     batch = Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(len(data)))
     now, after = state_of(batch.observation), state_of(batch.next_observation)
     rule = np.array(policy, np.int32)
-    return Answers(rule[now], rule[after])
+    return Actions(rule[now], rule[after])
 
 
 def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
@@ -89,7 +99,9 @@ def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
     now, after = state_of(batch.observation), state_of(batch.next_observation)
     ahead = [~((after == 1) & (each.next_action == 1)) for each in answers]
     here = [~((now == 1) & (each.action == 1)) for each in answers]
-    found = policy_values(evidence, answers, answers, ahead, here, steps, updates=750)
+    analysis = analysis_of(evidence, answers, updates=750)
+    analysis.supported = Supported(ahead, here, [None])
+    found = analysis.values
     starts = np.array([state_of(episode.observations[:1])[0] for episode in data.episodes])
     assert set(starts) == set(range(STATES))
     for number, policy in enumerate(POLICIES):
@@ -127,7 +139,7 @@ def test_candidates_with_logs_of_their_own_get_what_each_gets_alone():
     problem = FittedQ(critic, 0.0, (-9.0, 9.0))
 
     def own(view):
-        batch = Steps([view], REWARDS).samplers[0].all_rows()
+        batch = Sampler(view, 1, GAMMA, 1, None, 0, 1.0).all_rows()
         return Own(np.ones(len(batch.reward), np.int32), np.ones(len(batch.reward), bool))
 
     longest = max(map(len, parts))
@@ -206,14 +218,12 @@ def test_an_episode_that_was_cut_off_has_not_ended():
 def test_what_followed_a_cut_episode_is_a_fitted_value():
     """Every episode pays 1 a step for ever: 1 / (1 - gamma), however early it was cut."""
     data = endless([3, 9, 5, 7] * 10)
-    evidence = Evidence((Log(data, data),), np.zeros(1, int), REWARDS, ())
-    (observed,) = observed_returns(evidence, Steps([data], REWARDS), updates=1000)
+    (observed,) = Analysis(about(data), updates=1000).observed
     np.testing.assert_allclose(observed, np.full(40, 1 / (1 - GAMMA)), rtol=0.02)
     whole = Dataset.from_arrays(
         np.ones((4, 2)), [0, 1, 0, 1], np.ones(4), [0, 1, 0, 1], truncations=False, actions_count=2
     )
-    evidence = Evidence((Log(whole, whole),), np.zeros(1, int), REWARDS, ())
-    (observed,) = observed_returns(evidence, Steps([whole], REWARDS), updates=10**9)  # nothing is fitted
+    (observed,) = Analysis(about(whole), updates=10**9).observed  # nothing is fitted
     np.testing.assert_allclose(observed, [1 + GAMMA] * 2)
 
 
@@ -225,7 +235,7 @@ def test_the_correction_of_a_policy_that_acts_as_logged_is_what_the_log_shows(ev
     now, after = state_of(batch.observation), state_of(batch.next_observation)
     reward, discount = data.timeline.reward[steps], GAMMA * ~data.timeline.terminal[steps]
     surprises, logged = reward + discount * value[after] - value[now], data.timeline.action[steps]
-    found = value[now[data.offsets[:-1]]] + corrections(evidence, 0, logged, np.ones(len(data)), surprises)
+    found = value[now[data.offsets[:-1]]] + corrections(data, GAMMA, logged, np.ones(len(data)), surprises)
     last = data.stops - 1
     rest = GAMMA ** np.diff(data.offsets) * ~data.timeline.terminal[last] * value[after[data.offsets[1:] - 1]]
     np.testing.assert_allclose(found, REWARDS.returns(data)[data.offsets[:-1]] + rest, rtol=1e-6)
@@ -238,10 +248,9 @@ def test_held_out_outcomes_correct_a_wrong_estimate():
     data = Dataset.from_arrays(
         np.ones((4000, 2)), action, 1.0 - action, np.ones(4000, bool), truncations=False, actions_count=2
     )
-    evidence = Evidence((Log(data, data),), np.zeros(1, int), REWARDS, ())
     propensities, surprises = np.where(action == 1, 0.75, 0.25), (1.0 - action) - 5.0
     for chosen, true in ((0, 1.0), (1, 0.0)):
-        found = 5.0 + corrections(evidence, 0, np.full(4000, chosen), propensities, surprises)
+        found = 5.0 + corrections(data, GAMMA, np.full(4000, chosen), propensities, surprises)
         assert np.mean(found) == pytest.approx(true, abs=0.02)
 
 
@@ -288,14 +297,7 @@ def test_the_behaviour_is_cloned_and_the_candidates_are_compared_with_it():
         np.eye(STATES)[states], actions, np.zeros(600), np.ones(600, bool), truncations=False
     )
     policies = ([1, 1, 1, 1], [0, 0, 0, 0])
-    found = support(
-        Evidence((Log(data, data),), np.zeros(2, int), REWARDS, ()),
-        [said(data, policy) for policy in policies],
-        [said(data, policy) for policy in policies],
-        Steps([data], REWARDS),
-        Steps([data], REWARDS),
-        updates=200,
-    )
+    found = analysis_of(about(data, 2), [said(data, policy) for policy in policies], updates=200).supported
     assert found.held[0].all()
     np.testing.assert_array_equal(found.held[1], states >= 2)
     (cloned,) = found.propensities  # none were logged
@@ -312,15 +314,8 @@ def test_only_allowed_actions_are_compared_with_the_behaviour():
         truncations=False, allowed_actions=np.stack([~rare, np.ones(count, bool), rare], axis=1),
     )  # fmt: skip
     following = np.append(usual[1:], 0)
-    policies = [Answers(usual, following), Answers(*[np.ones(count, int)] * 2)]
-    found = support(
-        Evidence((Log(data, data),), np.zeros(2, int), REWARDS, ()),
-        policies,
-        policies,
-        Steps([data], REWARDS),
-        Steps([data], REWARDS),
-        updates=400,
-    )
+    policies = [Actions(usual, following), Actions(*[np.ones(count, int)] * 2)]
+    found = analysis_of(about(data, 2), policies, updates=400).supported
     goes_on = np.arange(count) % 10 < 9
     assert found.held[0].all() and found.learned[0][goes_on].all()
     assert not found.held[1].any() and not found.learned[1][goes_on].any()

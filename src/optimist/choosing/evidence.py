@@ -1,29 +1,97 @@
-"""The log as the estimators see it: episodes to fit networks to, and held-out episodes to score on."""
+"""What a selection compares, and by what: the kept policies of some runs, and the episodes of their logs.
 
-from collections.abc import Callable, Iterator, Sequence
+Networks are fitted to one part of the episodes; the policies are scored on the others, which are held out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.choosing.candidates import Candidate, Source
+from optimist.agents import short_name
 from optimist.data.dataset import Dataset
 from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
-from optimist.errors import DataError, RunError
+from optimist.errors import DataError, RunError, UsageError
 from optimist.training.feeding import DeviceFeed, frame_bytes
-from optimist.training.run import Run
+from optimist.training.run import Run, load_run
 from optimist.training.scaling import Inputs, measured, takes_scaling
 from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
 from optimist.training.settings import Training
-from optimist.training.storage.configuration import IN_MEMORY
+from optimist.training.storage.configuration import IN_MEMORY, fingerprint
+from optimist.training.storage.policies import kept_steps, load_policy
+from optimist.training.storage.run_folder import read_config, refuse_unless_run
 
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
 CHUNK_BYTES = 2**24  # of observations that a network reads at once
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A run whose kept policies are candidates."""
+
+    run: Run  # at one of its kept steps
+    config: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.run.path
+
+    @property
+    def agent(self) -> str:
+        return short_name(self.run.learner.agent)
+
+    @property
+    def training(self) -> dict[str, Any]:
+        settings: dict[str, Any] = self.config["training"]
+        return settings
+
+    @property
+    def recording(self) -> str:
+        """The fingerprint of the whole dataset, of which the run may have learned a part."""
+        data = self.config["dataset"]
+        return str(data.get("recording", data["fingerprint"]))
+
+    @property
+    def own_logs(self) -> bool:
+        """Did each seed learn from the log of its own player?"""
+        return self.training.get("data_per_seed") == "own"
+
+    @property
+    def largest_reward(self) -> float | None:
+        """The limit of rewards in the log's unit: training multiplies before it clips."""
+        limit = self.training.get("clip_rewards")
+        return None if limit is None else float(f"{limit / self.training.get('reward_scale', 1.0):.5g}")
+
+    def params(self, step: int) -> dict:
+        """The parameters of every seed at a kept step."""
+        shapes = self.run.learner.shapes(self.run.seeds).params
+        params: dict = load_policy(self.path, step, shapes, fingerprint(self.config))
+        return params
+
+
+class Candidate(NamedTuple):
+    """One policy: one seed of a run at a step whose parameters were kept."""
+
+    source: Source
+    step: int
+    seed: int
+    log: int  # the number of its log
+
+    @property
+    def row(self) -> int:
+        """Where its parameters are among those of all seeds."""
+        return self.source.run.seeds.index(self.seed)
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.path} step {self.step:,} seed {self.seed}"
 
 
 class Log(NamedTuple):
@@ -40,13 +108,6 @@ class Rewards:
     gamma: float
     limit: float | None
 
-    @classmethod
-    def of(cls, sources: Sequence[Source]) -> "Rewards":
-        """The settings of the runs. If runs differ: the largest discount, and rewards without a limit."""
-        limits = {_limit(source.training) for source in sources}
-        gamma = max(source.training.get("gamma", 0.99) for source in sources)
-        return cls(float(gamma), limits.pop() if len(limits) == 1 else None)
-
     def clipped(self, rewards: np.ndarray) -> np.ndarray:
         return rewards if self.limit is None else np.clip(rewards, -self.limit, self.limit)
 
@@ -55,48 +116,59 @@ class Rewards:
         return returns_to_go(view, self.gamma, clip=self.limit)
 
 
-def _limit(training: dict[str, Any]) -> float | None:
-    """The largest reward, in the log's unit: training multiplies before it clips."""
-    limit = training.get("clip_rewards")
-    return None if limit is None else float(f"{limit / training.get('reward_scale', 1.0):.5g}")
-
-
 class Steps:
     """All transitions of some views on the device, one view for each log, in the order of the views."""
 
     def __init__(self, views: Sequence[View], rewards: Rewards, batch: int = 1, scale: float = 1.0):
         limit = None if rewards.limit is None else rewards.limit * scale
         self.views = list(views)
-        self.samplers = [Sampler(view, batch, rewards.gamma, 1, limit, 0, scale) for view in views]
-        self.feed = DeviceFeed(self.samplers)
-        self.lengths = [len(view) for view in views]
-        self.begins = np.cumsum([0, *self.lengths])[:-1]
+        self.feed = DeviceFeed([Sampler(view, batch, rewards.gamma, 1, limit, 0, scale) for view in views])
+        self.begins = np.cumsum([0, *map(len, views)])[:-1]
 
-    def chunks(self, log: int) -> Iterator[tuple[np.ndarray, slice]]:
-        """The positions of a log in equal chunks, the last one padded, and the place of each chunk. The size
-        of a chunk is a power of two: logs of similar lengths then share their programs."""
+    def read(self, ask: Callable[..., Any], problem: Any, params: Any, log: int, *own: np.ndarray) -> Any:
+        """`ask(problem, params, batch, *own)` at all steps of a log; each `own` has one entry for each."""
+        parts = []
+        for inside in self.chunks(log):
+            at = jnp.asarray(self.begins[log] + inside)
+            mine = [column[inside] for column in own]
+            answer = _asked(ask, problem, params, self.feed.minibatch, self.feed.resident, at, mine)
+            parts.append(jax.tree.map(np.asarray, answer))
+        length = len(self.views[log])
+        return jax.tree.map(lambda *columns: np.concatenate(columns)[:length], *parts)
+
+    def chunks(self, log: int) -> Iterator[np.ndarray]:
+        """The positions of a log in equal chunks, the last one padded. The size of a chunk is a power of two:
+        logs of similar lengths then share their programs."""
         view = self.views[log]
-        size = int(np.prod(view.spec.observation_shape)) * 4
-        most = max(1, CHUNK_BYTES // size)
+        most = max(1, CHUNK_BYTES // (4 * int(np.prod(view.spec.observation_shape))))
         count = min(1 << (most.bit_length() - 1), 1 << (len(view) - 1).bit_length())
         for first in range(0, len(view), count):
-            inside = np.minimum(np.arange(first, first + count), len(view) - 1)
-            yield inside, slice(first, min(first + count, len(view)))
+            yield np.minimum(np.arange(first, first + count), len(view) - 1)
+
+
+@partial(jax.jit, static_argnames=("ask", "problem", "minibatch"))
+def _asked(ask, problem, params, minibatch, resident, at, own):
+    return ask(problem, params, minibatch(resident, at), *own)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All data about the candidates, except the actions and values that they compute themselves."""
+    """The candidates and their data, except the actions and values that they compute themselves."""
 
+    candidates: tuple[Candidate, ...]
     logs: tuple[Log, ...]
-    whose: np.ndarray  # the number of each candidate's log, (C,)
     rewards: Rewards
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     unseen: bool = True  # did no candidate learn from the held-out episodes?
 
     @property
     def spec(self):
         return self.logs[0].learned.spec
+
+    @cached_property
+    def whose(self) -> np.ndarray:
+        """The number of each candidate's log, (C,)."""
+        return np.array([candidate.log for candidate in self.candidates])
 
     @cached_property
     def inputs(self) -> Inputs | None:
@@ -127,70 +199,109 @@ class Evidence:
         """The lowest return in the log; at most zero, because an episode may end at once."""
         return min(0.0, *(float(each.min()) for each in self.returns))
 
-    def starts(self, log: int) -> np.ndarray:
-        """The positions at which the held-out episodes begin."""
-        return self.logs[log].held.offsets[:-1]
+    @cached_property
+    def possible(self) -> tuple[float, float]:
+        """The returns that rewards such as the logged ones can sum to."""
+        views = [log.learned for log in self.logs]
+        rewards = np.concatenate([self.rewards.clipped(view.timeline.reward[view.steps()]) for view in views])
+        horizon = 1 / max(1 - self.rewards.gamma, 1e-3)
+        return min(0.0, horizon * float(rewards.min())), max(0.0, horizon * float(rewards.max()))
+
+
+def read_sources(paths: Iterable[str | Path], allow: Iterable[str] = ()) -> list[Source]:
+    """The runs in these folders; they must have learned from the same data and keep policies."""
+    folders, allow = [Path(path) for path in paths], tuple(allow)
+    if not folders:
+        raise UsageError("name at least one run: optimist select RUN [RUN ...]")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise UsageError("a run is named twice: name each run once")
+    sources = [_source(folder, allow) for folder in folders]
+    first = sources[0]
+    for other in sources[1:]:
+        if other.recording != first.recording:
+            raise RunError(
+                f"{other.path} learned from {other.run.data}, {first.path} from {first.run.data}: "
+                "their values cannot be compared; select among runs of one dataset"
+            )
+    return sources
+
+
+def _source(folder: Path, allow: tuple[str, ...]) -> Source:
+    refuse_unless_run(folder)
+    config = read_config(folder)
+    if "fingerprint" not in config.get("dataset", {}) or "training" not in config:
+        raise RunError(f"{folder} learned from its own play, not from a dataset: select among offline runs")
+    steps = kept_steps(folder)
+    if not steps:
+        raise RunError(
+            f"{folder} keeps no policies: train again with --keep-policies above 0, into another folder"
+        )
+    return Source(load_run(folder, allow, steps[0]), config)
 
 
 def gather(
     sources: Sequence[Source],
-    candidates: Sequence[Candidate],
     data: Dataset | str | Path | None = None,
     part: Callable[[Dataset], Dataset] = whole,
     most: int | None = None,
 ) -> Evidence:
-    """The evidence about these candidates, from the data of their runs or from `data`. `part` selects
-    the part of each log that may be used; about `most` of its steps are used."""
+    """Every kept policy of every seed of these runs with the evidence about it, from the data of the runs or
+    from `data`. `part` selects the part of each log that may be used; about `most` of its steps are used.
+    If runs differ: the largest discount, and rewards without a limit."""
     dataset, notes = _opened(sources[0], data), list[str]()
-    known = dict[int | None, Log]()
-    owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
+    each_seed = [(source, seed) for source in sources for seed in source.run.seeds]
+    owners = list(dict.fromkeys(seed if source.own_logs else None for source, seed in each_seed))
+    candidates = tuple(
+        Candidate(source, step, seed, owners.index(seed if source.own_logs else None))
+        for source in sources
+        for step in source.run.kept
+        for seed in source.run.seeds
+    )
     hold_out, unseen = _held_out(sources, dataset, part)
-    for owner in dict.fromkeys(owners):
+    logs = list[Log]()
+    for owner in owners:
         log = part(dataset if owner is None else dataset.played_by(owner))
-        known[owner] = _thinned(_divided(log, hold_out), candidates, len(set(owners)), most, notes)
-    if any(log.held is log.learned for log in known.values()):
+        # A single episode is fitted to and scored on: there is no other.
+        whole_log = len(log.starts) < 2
+        divided = Log(log, log) if whole_log else Log(*log.hold_out(hold_out.share, last=hold_out.last))
+        logs.append(_thinned(divided, len(candidates) / len(owners), len(owners), most, notes))
+    if any(log.held is log.learned for log in logs):
         notes.append("the log has one episode, so the policies are scored on what they learned from")
         unseen = False
     elif not unseen:
         notes.append(
             "the policies are scored on episodes from which they learned; --hold-out 0.1 avoids this"
         )
-    rewards = Rewards.of(sources)
-    if (
-        len({_limit(each.training) for each in sources}) > 1
-        or len({each.training.get("gamma") for each in sources}) > 1
-    ):
+    limits = {source.largest_reward for source in sources}
+    gammas = {float(source.training.get("gamma", 0.99)) for source in sources}
+    rewards = Rewards(max(gammas), limits.pop() if len(limits) == 1 else None)
+    if len(limits) > 1 or len(gammas) > 1:
         notes.append(f"the runs differ in discount or rewards: values are for gamma {rewards.gamma:g}")
-    places = list(known)
-    whose = np.array([places.index(owner) for owner in owners])
-    return Evidence(tuple(known.values()), whose, rewards, tuple(dict.fromkeys(notes)), unseen)
+    return Evidence(candidates, tuple(logs), rewards, tuple(dict.fromkeys(notes)), unseen)
 
 
 def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
-    if data is None:
-        dataset = _log_of(source.run)
-    else:
-        dataset = data if isinstance(data, Dataset) else Dataset.open(data)
+    """The data of a run, or `data` if it is the same."""
+    name = source.run.data if data is None else data
+    try:
+        dataset = (
+            source.run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
+        )
+    except (DataError, OSError) as problem:
+        if data is None and name == IN_MEMORY:
+            remedy = "pass it as data=, or save it and name its folder with --data DATA"
+            raise DataError(f"{problem}: {remedy}") from problem
+        if data is not None or Path(str(name)).exists():
+            raise
+        raise DataError(
+            f"{name}, the data of {source.path}, is missing: name its folder with --data DATA"
+        ) from problem
     if source.recording not in (dataset.fingerprint, dataset.recording):
         raise RunError(
-            f"{data or source.run.data} is not the data that {source.path} learned from, or it has grown "
+            f"{name} is not the data that {source.path} learned from, or it has grown "
             "since: name a copy from before with --data DATA, or train again"
         )
     return dataset
-
-
-def _log_of(run: Run) -> Dataset:
-    try:
-        return run.log()
-    except (DataError, OSError) as problem:
-        if run.data == IN_MEMORY:
-            remedy = "pass it as data=, or save it and name its folder with --data DATA"
-            raise DataError(f"{problem}: {remedy}") from problem
-        if Path(run.data).exists():
-            raise
-        raise DataError(
-            f"{run.data}, the data of {run.path}, is missing: name its folder with --data DATA"
-        ) from problem
 
 
 def _held_out(
@@ -198,34 +309,25 @@ def _held_out(
 ) -> tuple[HoldOut, bool]:
     """The episodes to score on, and whether no run learned from them. That is so if every run
     learned from exactly the other episodes: a run that used a smaller part held out different episodes."""
-    known = {HoldOut.of(source.training) for source in sources}
-    hold_out = known.pop() if len(known) == 1 else HoldOut()
+    shares = {HoldOut.of(source.training) for source in sources}
+    hold_out = shares.pop() if len(shares) == 1 else HoldOut()
     if not hold_out.share:
         return HoldOut(USUAL_SHARE), False
-    return hold_out, all(_learned_from_the_others(source, dataset, hold_out, part) for source in sources)
+
+    def learned_from_the_others(source: Source) -> bool:
+        own_logs: dict[str, Any] = {"data_per_seed": "own" if source.own_logs else "whole"}
+        logs = SeedLogs(dataset, Training(**hold_out.as_settings(), **own_logs), source.run.seeds, part)
+        return bool(source.config["dataset"]["fingerprint"] == logs.fingerprint)
+
+    return hold_out, all(map(learned_from_the_others, sources))
 
 
-def _learned_from_the_others(
-    source: Source, dataset: Dataset, hold_out: HoldOut, part: Callable[[Dataset], Dataset]
-) -> bool:
-    own_logs: dict[str, Any] = {"data_per_seed": "own" if source.own_logs else "whole"}
-    training = Training(**hold_out.as_settings(), **own_logs)
-    logs = SeedLogs(dataset, training, source.run.seeds, part)
-    return bool(source.config["dataset"]["fingerprint"] == logs.fingerprint)
-
-
-def _divided(log: Dataset, hold_out: HoldOut) -> Log:
-    """The episodes to fit to and those to score on. A single episode is both: there is no other."""
-    return Log(*log.hold_out(hold_out.share, last=hold_out.last)) if len(log.starts) > 1 else Log(log, log)
-
-
-def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:
-    """The log, or as many of its episodes as are wanted and there is room for. The log is
+def _thinned(log: Log, candidates: float, logs: int, most: int | None, notes: list[str]) -> Log:
+    """The log, or as many of its episodes as are wanted and there is room for, with so many candidates. It is
     divided first, because a run holds out episodes of the whole log; a part would give different ones."""
     spec, steps = log.learned.spec, len(log.learned) + len(log.held)
     action = int(np.prod(spec.action_shape)) * 4
-    each = frame_bytes(spec) + len(candidates) / logs * (2 * action + 8)
-    room = max(1, int(ROOM / logs / each))
+    room = max(1, int(ROOM / logs / (frame_bytes(spec) + candidates * (2 * action + 8))))
     share = min(room, most or room) / steps
     if share >= 1 or len(log.learned.starts) < 2:
         return log
@@ -233,12 +335,3 @@ def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | N
     used = len(part.learned) + len(part.held)
     notes.append(f"{used:,} of {steps:,} steps are used, a random share of the episodes")
     return part
-
-
-def stacked_on_device(arrays: Sequence[np.ndarray]) -> Any:
-    """Arrays of unequal length as one, (C, longest, ...); the padding is never read."""
-    longest = max(len(array) for array in arrays)
-    out = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
-    for place, array in enumerate(arrays):
-        out[place, : len(array)] = array
-    return jnp.asarray(out)

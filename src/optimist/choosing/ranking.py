@@ -1,15 +1,41 @@
-"""The ranking of all candidates, as text and as selection.json."""
+"""The ranking of all candidates, as text and as selection.json; its numbers have intervals."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from optimist.choosing.choice import Estimate
+import numpy as np
+
 from optimist.data.disk.files import make_folder
 from optimist.training.storage.selected import write_selection
 
 SHOWN = 5  # lines of a ranking
+DRAWS = 2000  # of the bootstrap
+
+
+class Estimate(NamedTuple):
+    """A mean with its 95% interval, if there is one."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None else f" [{self.low:.4g}, {self.high:.4g}]"
+        return f"{self.mean:.4g}{interval}"
+
+
+def estimate(values: np.ndarray, others: np.ndarray | None = None) -> Estimate:
+    """The mean over episodes, (episodes,), with a bootstrap interval; above the mean of `others` if they are
+    given. One episode has no interval: drawn again and again it shows no spread."""
+    random, both = np.random.default_rng(0), [values] if others is None else [values, others]
+    first, *less = [each.mean() for each in both]
+    mean = float(first - sum(less))
+    if min(map(len, both)) < 2:
+        return Estimate(mean)
+    drawn, *less = [each[random.integers(len(each), size=(DRAWS, len(each)))].mean(axis=1) for each in both]
+    return Estimate(mean, *np.quantile(drawn - sum(less), [0.025, 0.975]).tolist())
 
 
 @dataclass(frozen=True)
@@ -32,9 +58,8 @@ class Ranked:
         return f"{self.run} step {self.step:,} seed {self.seed}"
 
     def record(self) -> dict[str, Any]:
-        known = {"run": str(self.run), "agent": self.agent, "step": self.step, "seed": self.seed}
-        known |= {"value": self.value, "gain": self.gain and self.gain._asdict(), "support": self.support}
-        return {**known, "scores": self.scores, "returns": list(self.returns)}
+        gain = self.gain and self.gain._asdict()
+        return {**vars(self), "run": str(self.run), "gain": gain, "returns": list(self.returns)}
 
 
 @dataclass(frozen=True)
@@ -72,16 +97,16 @@ class Selection:
     def record(self, run: Path | None = None) -> dict[str, Any]:
         """The contents of selection.json, of all runs or of one run."""
         mine = [each for each in self.ranking if run is None or each.run == run]
-        first = {(each.run, each.seed): each.step for each in reversed(mine)}
-        facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}
-        facts |= {"answer": self.answer, "today": self.today._asdict(), "chosen": None}
+        chosen, among = None, sorted(self.fingerprints.values())
         if self.chosen:
-            facts["chosen"] = {name: self.chosen.record()[name] for name in ("run", "step", "seed")}
-        known: dict[str, Any] = {"among": sorted(self.fingerprints.values())}
+            chosen = {name: self.chosen.record()[name] for name in ("run", "step", "seed")}
+        content = {**self.facts, "rule": self.rule, "notes": list(self.notes), "answer": self.answer}
+        content |= {"today": self.today._asdict(), "chosen": chosen, "among": among}
         if run:
-            known["fingerprint"], known["here"] = self.fingerprints[run], self.chosen in mine
-            known["seeds"] = {str(seed): step for (_, seed), step in sorted(first.items())}
-        return {**facts, **known, "candidates": [each.record() for each in mine]}
+            first = {each.seed: each.step for each in reversed(mine)}
+            content |= {"fingerprint": self.fingerprints[run], "here": self.chosen in mine}
+            content["seeds"] = {str(seed): first[seed] for seed in sorted(first)}
+        return {**content, "candidates": [each.record() for each in mine]}
 
     def write(self, out: Path | None = None) -> None:
         """Write selection.json into the folder of every run, and one about all runs into `out`."""

@@ -1,9 +1,10 @@
-"""Networks for all candidates, fitted in one program to the same minibatches.
+"""Networks for all candidates, fitted in one program to the same minibatches; and what they are fitted to.
 
 Every network begins with the same weights and reads the same transitions, so that two candidates differ only
 in their own data, such as the actions of their policies.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.agents._actor_critic import Bounds
+from optimist.agents._table_agent import choice_loss
 from optimist.choosing.evidence import Steps
 from optimist.data.transition import Spec
 from optimist.equations.optimizers import Adam, changed
@@ -30,6 +32,16 @@ HIDDEN = (128, 128)  # widths of a network that reads action vectors
 
 def batch_size(spec: Spec) -> int:
     return BATCH if len(spec.frame_shape) == 1 else IMAGES
+
+
+class Problem(Protocol):
+    """A network and its loss; hashable, so that equal problems share their programs."""
+
+    def init(self, key) -> Any: ...
+
+    def loss(self, params: Any, targets: Any, step: Any, own: Any) -> Any:
+        """The loss of one transition; `own` is what belongs to the candidate."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -64,14 +76,85 @@ class Critic:
         return Perceptron(HIDDEN, self.columns)
 
 
-class Problem(Protocol):
-    """A network and its loss; hashable, so that equal problems share their programs."""
+class Own(NamedTuple):
+    """What belongs to a candidate in a transition of FittedQ."""
 
-    def init(self, key) -> Any: ...
+    next_action: Any
+    supported: Any  # whether the behaviour would take that action
 
-    def loss(self, params: Any, targets: Any, step: Any, own: Any) -> Any:
-        """The loss of one transition; `own` is what belongs to the candidate."""
-        ...
+
+@dataclass(frozen=True)
+class FittedQ:
+    """FQE (Le et al. 2019, algorithm 3): Q(s, a) is trained towards r + discount * Q(s', pi(s')).
+
+    The network has two columns. The first is FQE. The second is the same, except that an action which the
+    behaviour would not take has the lowest value of the log (Liu et al. 2020, eq. 4): the log does not
+    show what follows it. Targets stay within the returns that are possible.
+    """
+
+    critic: Critic
+    lowest: float
+    possible: tuple[float, float]
+
+    def init(self, key) -> Any:
+        return self.critic.init(key)
+
+    def loss(self, params, targets, step, own: Own) -> Any:
+        following = self.critic(targets, step.next_observation, own.next_action)
+        careful = jnp.where(own.supported, following[1], self.lowest)
+        target = step.reward + step.discount * jnp.stack([following[0], careful])
+        target = jnp.clip(target, *self.possible)
+        return ((target - self.critic(params, step.observation, step.action)) ** 2).sum()
+
+
+@dataclass(frozen=True)
+class LoggedValue:
+    """The value of the states under the policy of the log, V(s) -> r + discount * V(s') (TD(0)): a critic
+    that is always asked about the same action."""
+
+    critic: Critic
+
+    def init(self, key) -> Any:
+        return self.critic.init(key)
+
+    def __call__(self, params, observation) -> Any:
+        spec = self.critic.spec
+        return self.critic(params, observation, jnp.zeros(spec.action_shape, spec.action_dtype))[0]
+
+    def loss(self, params, targets, step, own) -> Any:
+        target = step.reward + step.discount * self(targets, step.next_observation)
+        return (target - self(params, step.observation)) ** 2
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """The behaviour, cloned: the logits of discrete actions, or the mean of action vectors in [-1, 1]."""
+
+    spec: Spec
+    inputs: Inputs | None
+
+    def init(self, key) -> Any:
+        if self.spec.discrete:
+            return self._table.init(key, self.spec.observation_shape)
+        return self._perceptron.init(key, *self.spec.observation_shape)
+
+    def __call__(self, params: Any, observation) -> Any:
+        read = observation if self.inputs is None else self.inputs(observation)
+        return self._table(params, read).mean() if self.spec.discrete else self._perceptron(params, read)
+
+    def loss(self, params, targets, step, own) -> Any:
+        said = self(params, step.observation)
+        if self.spec.discrete:
+            return choice_loss(said, step)
+        return ((said - Bounds.of(self.spec).share(step.action)) ** 2).sum()
+
+    @property
+    def _table(self) -> MultiHead:
+        return MultiHead(torso_for(self.spec), self.spec.actions, 1, "fan_in")
+
+    @property
+    def _perceptron(self) -> Perceptron:
+        return Perceptron(HIDDEN, len(self.spec.action_low))
 
 
 class Fit(NamedTuple):
@@ -82,14 +165,12 @@ class Fit(NamedTuple):
     slots: Any
 
 
-def fitted(
-    problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "", seed: int = 0
-) -> Any:
+def fitted(problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "") -> Any:
     """The parameters of every candidate's network after this many updates; a `title` shows the progress.
     Every leaf of `own` is (C, n, ...): one entry for each transition of the candidate's log, which is number
     `whose[c]` of `steps`."""
-    table, place = by_log(np.asarray(whose), len(steps.lengths))
-    begun = problem.init(jax.random.PRNGKey(seed))
+    table, place = by_log(np.asarray(whose), len(steps.views))
+    begun = problem.init(jax.random.PRNGKey(0))
     one = Fit(begun, begun, OPTIMIZER.transform().init(begun))
     fit = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*table.shape, *leaf.shape)).copy(), one)
     own = jax.tree.map(lambda column: column[table], own)
@@ -102,6 +183,15 @@ def fitted(
                 jax.block_until_ready(fit)
                 bar.update(min(first + CHUNK, updates))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[place], fit.params)
+
+
+def stacked_on_device(arrays: Sequence[np.ndarray]) -> Any:
+    """Arrays of unequal length as one, (C, longest, ...); the padding is never read."""
+    longest = max(len(array) for array in arrays)
+    out = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    for place, array in enumerate(arrays):
+        out[place, : len(array)] = array
+    return jnp.asarray(out)
 
 
 def by_log(whose: np.ndarray, logs: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,24 +7,30 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from optimist.choosing import choice
 from optimist.choosing.analysis import Analysis
-from optimist.choosing.candidates import Candidate, Source, candidates_of, read_sources
-from optimist.choosing.choice import KEEP, Scores, estimate
 from optimist.choosing.estimators import USUAL, available, estimator
-from optimist.choosing.evidence import Evidence, gather
+from optimist.choosing.evidence import Source, gather, read_sources
 from optimist.choosing.importance import doubtful_propensities
-from optimist.choosing.ranking import Ranked, Selection
+from optimist.choosing.ranking import Estimate, Ranked, Selection, estimate
 from optimist.data.dataset import Dataset
 from optimist.data.transition import whole_number
+from optimist.errors import UsageError
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.selected import SHIP
 
 UPDATES = 10_000
-Play = Callable[[int, int, int], Sequence[float]]  # (candidate, episodes, round) -> their returns
+COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
+EPISODES = 20  # held out: an interval over fewer is too short
+PLAYED = 5  # real episodes of the first policy
+TELLING = 0.25  # share of effective episodes: with fewer, importance sampling is too sure of itself
+SAME = 0.05  # share of the spread of all values; smaller differences are ignored
+KEEP = "keep today's policy, or clone it"
+WORSE = "the first policy is worse"
 LEFT_OUT = "95% over held-out episodes; FQE's error in states that are not in the log is left out"
+Scores = Mapping[str, np.ndarray]  # of each estimator, (C,)
+Play = Callable[[int, int, int], Sequence[float]]  # (candidate, episodes, round) -> their returns
 
 
 def select_policy(
@@ -49,28 +55,34 @@ def select_policy(
     updates, episodes = whole_number("updates", updates, least=1), whole_number("episodes", episodes, least=0)
     steps = None if steps is None else whole_number("steps", steps, least=1)
     sources = read_sources(runs, allow)
-    candidates = candidates_of(sources)
-    play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
-    evidence = gather(sources, candidates, data, part, steps)
-    analysis = Analysis(evidence, sources, candidates, updates)
+    games = {source: source.run.playable(environment) for source in sources if episodes}  # raises at once
+    evidence = gather(sources, data, part, steps)
+    analysis = Analysis(evidence, updates)
     scores = {rule: by.scores(analysis)}
-    choice.check_scored(rule, scores[rule])  # before the work for the other scores
+    check_scored(rule, scores[rule])  # before the work for the other scores
     scores |= {name: estimator(name).scores(analysis) for name in available() if name != rule}
     scores["effective_episodes"] = analysis.effective_episodes
-    order = choice.ranked(rule, scores)
-    names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
-    notes = [*choice.doubts(order, scores, names), *evidence.notes]
+    order = ranked(rule, scores)
+    notes = [*doubts(order, scores, [each.name for each in evidence.candidates]), *evidence.notes]
     returns = dict[int, list[float]]()
-    if play:
-        order, returns = halved(order, episodes, play)
-        notes.append(_reordered(returns, episodes))
+    if episodes:
+        order, returns = halved(order, episodes, _player(analysis, games))
+        played = sum(map(len, returns.values()))
+        most = f" of at most {episodes}, equally many for each policy of a round," * (played < episodes)
+        notes.append(f"{played} real episodes{most} reordered the first {len(returns)} policies")
     notes += _notes_on_weights(analysis, order[0])
-    ranking = tuple(_ranking(analysis, scores, order, rule, returns))
+    ranking = tuple(_ranked(analysis, scores, number, rule, returns.get(number, ())) for number in order)
     today = estimate(np.concatenate(analysis.observed))
-    notes += _notes_on_today(analysis)
-    better, shown = _by_play(evidence, ranking[0]) if play else _by_log(analysis, order[0], ranking[0])
-    keep = "keep today's policy" if shown.startswith(choice.WORSE) else KEEP
-    answer = f"{SHIP} {ranking[0].name}: {shown}; today's earns {today}" if better else f"{keep}: {shown}"
+    if cut := analysis.cut_episodes:
+        of = sum(len(log.held.starts) for log in evidence.logs)
+        notes.append(
+            f"{cut:,} of {of:,} held-out episodes were cut off: a fitted value of the log's own policy "
+            "stands for what followed"
+        )
+    judge = _by_play if episodes else _by_log
+    better, why = judge(analysis, order[0], ranking[0])
+    keep = "keep today's policy" if why.startswith(WORSE) else KEEP
+    answer = f"{SHIP} {ranking[0].name}: {why}; today's earns {today}" if better else f"{keep}: {why}"
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,
@@ -86,81 +98,119 @@ def select_policy(
     return Selection(rule, today, answer, chosen, ranking, tuple(notes), facts, fingerprints)
 
 
-def _ranking(
-    analysis: Analysis, table: Scores, order: Sequence[int], rule: str, returns: Mapping[int, Sequence[float]]
-) -> Iterable[Ranked]:
-    for number in order:
-        candidate = analysis.candidates[number]
-        source = analysis.sources[candidate.source]
-        scores = {name: _finite(float(score[number])) for name, score in table.items()}
-        yield Ranked(
-            run=source.path,
-            agent=source.agent,
-            step=candidate.step,
-            seed=candidate.seed,
-            value=scores[rule],
-            gain=estimate(analysis.gains[number]) if analysis.gains else None,
-            support=float(table["support"][number]),
-            scores=scores,
-            returns=tuple(returns.get(number, ())),
+def check_scored(rule: str, score: np.ndarray) -> None:
+    """Raise UsageError if the rule's score is NaN for every candidate."""
+    if np.isnan(score).all():
+        needs = estimator(rule).needs
+        because = f": it needs {needs}" if needs else ""
+        raise UsageError(
+            f'the rule "{rule}" has no score for any policy{because}; choose another, such as {USUAL}'
         )
+
+
+def ranked(rule: str, scores: Scores) -> list[int]:
+    """The numbers of the candidates, the best first; those without a score last. Of equal scores the policy
+    with more support is better."""
+    return np.lexsort((-scores["support"], -scores[rule])).tolist()
+
+
+def _ranked(analysis: Analysis, table: Scores, number: int, rule: str, returns: Sequence[float]) -> Ranked:
+    candidate = analysis.candidates[number]
+    values = {name: float(score[number]) for name, score in table.items()}
+    scores = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return Ranked(
+        run=candidate.source.path,
+        agent=candidate.source.agent,
+        step=candidate.step,
+        seed=candidate.seed,
+        value=scores[rule],
+        gain=estimate(analysis.gains[number]) if analysis.gains else None,
+        support=values["support"],
+        scores=scores,
+        returns=tuple(returns),
+    )
+
+
+def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[str]:
+    """Reasons to doubt the order of the policies, one line each."""
+    best, plain, careful, support = order[0], scores["fqe"], scores["supported"], scores["support"]
+    lines = []
+    if len(plain) == 1:
+        lines.append("there is one policy to choose from: a smaller --evaluate-every keeps more")
+    spread = float(careful.max() - careful.min())
+    favourite = int(np.argmax(plain))
+    if spread > 0 and careful[best] - careful[favourite] > SAME * spread and plain.max() > plain[best]:
+        lines.append(
+            f"the estimators disagree about the order: FQE prefers {names[favourite]}; "
+            f"{support[favourite]:.0%} of its actions are within the log's support"
+        )
+    if len(plain) > 1 and plain.max() - plain.min() <= SAME * max(abs(plain.max()), 1e-9):
+        lines.append("FQE cannot tell the policies apart: their values are nearly the same; support decides")
+    return lines
 
 
 def _by_log(analysis: Analysis, number: int, first: Ranked) -> tuple[bool, str]:
     """Does the log show that the first policy is better than today's? And by how much, or why not."""
-    evidence, log = analysis.evidence, int(analysis.evidence.whose[number])
-    held = len(evidence.logs[log].held.starts)
-    if not evidence.unseen:
+    log = analysis.candidates[number].log
+    held = len(analysis.evidence.logs[log].held.starts)
+    if not analysis.evidence.unseen:
         return False, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
-    if held < choice.EPISODES:
-        return False, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
+    if held < EPISODES:
+        return False, f"held-out episodes: {held}, which are too few; hold out at least {EPISODES}"
     fqe = estimate(analysis.values.fqe[number] - analysis.observed[log])
-    enough = analysis.effective_episodes[number] >= choice.TELLING * held
+    enough = analysis.effective_episodes[number] >= TELLING * held
     weighted = analysis.weighted_gain(number) if enough else None
-    against = choice.objection(first.gain, fqe, weighted, first.support)
+    against = objection(first.gain, fqe, weighted, first.support)
     return not against, against or f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT})"
 
 
-def _by_play(evidence: Evidence, first: Ranked) -> tuple[bool, str]:
-    """The same by real episodes. They are not discounted, and neither are those of the log here."""
-    logs = [[log.held] if log.learned is log.held else [*log] for log in evidence.logs]
-    logged = [each.episodes for log in logs for each in log]
-    known = np.concatenate([each.returns[each.complete] for each in logged])
-    counts = f"{len(first.returns)} real episodes and {len(known):,} complete ones of the log"
-    if not len(known) or len(first.returns) < choice.PLAYED:
-        return False, f"{counts} are too few to compare"
-    gain = estimate(np.array(first.returns), known)
-    better = gain.low is not None and gain.low > 0
-    return better, f"its return is {gain} above today's policy's (95% over {counts}; not discounted)"
-
-
-def _notes_on_today(analysis: Analysis) -> list[str]:
-    logs = analysis.evidence.logs
-    cut = sum(int((~log.held.timeline.terminal[log.held.stops - 1]).sum()) for log in logs)
-    if not cut:
-        return []
-    episodes = sum(len(log.held.starts) for log in logs)
-    return [
-        f"{cut:,} of {episodes:,} held-out episodes were cut off: a fitted value of the log's own policy "
-        "stands for what followed"
-    ]
+def objection(gain: Estimate | None, fqe: Estimate, weighted: Estimate | None, support: float) -> str | None:
+    """Why the log does not show that a policy is better than today's; None if it does. `gain` is FQE
+    corrected by held-out outcomes, `fqe` the same without, `weighted` that of importance sampling."""
+    if gain is None or gain.low is None:
+        return "nothing in the log corrects FQE's estimate of a policy here; try it in real episodes"
+    if support < COVERED:
+        return (
+            f"the log cannot tell: the first policy acts like the behaviour in {support:.0%} of the held-out "
+            f"states, and {COVERED:.0%} are needed"
+        )
+    if gain.high is not None and gain.high < 0:
+        return f"{WORSE}: its gain over today's is {gain}"
+    if gain.low <= 0:
+        return f"its gain over today's policy, {gain}, may be zero; more held-out episodes tell more"
+    for name, other in (("FQE without the held-out outcomes", fqe), ("importance sampling", weighted)):
+        if other is not None and other.high is not None and other.high < 0:
+            return f"the estimators disagree: {name} finds a gain of {other}"
+    return None
 
 
 def _notes_on_weights(analysis: Analysis, number: int) -> list[str]:
     """How much importance sampling says about the first policy, and doubts about the logged propensities."""
-    evidence, found = analysis.evidence, analysis.weighted[analysis.evidence.whose[number]]
-    if found is None:
+    log = analysis.candidates[number].log
+    logs, weighted = analysis.evidence.logs, analysis.weighted[log]
+    if weighted is None:
         return []
     effective, gain = analysis.effective_episodes[number], analysis.weighted_gain(number)
-    said = f"finds a gain of {gain}" if gain else "cannot tell"
-    log = evidence.logs[evidence.whose[number]]
-    cloned = ", by a clone's propensities" if log.held.timeline.probability is None else ""
+    said, held = f"finds a gain of {gain}" if gain else "cannot tell", logs[log].held
+    cloned = ", by a clone's propensities" if held.timeline.probability is None else ""
     line = (
-        f"importance sampling {said}{cloned}, if the first policy acts in {1 - found.soft:.0%} of the steps "
-        f"and the log's own in the others: {effective:.1f} effective episodes of {len(log.held.starts):,}"
+        f"importance sampling {said}{cloned}, if the first policy acts in {1 - weighted.soft:.0%} of the "
+        f"steps and the log's own in the others: {effective:.1f} effective episodes of {len(held.starts):,}"
     )
-    doubtful = [doubtful_propensities(log.learned) for log in evidence.logs]
-    return [line, *dict.fromkeys(note for note in doubtful if note)]
+    return [line, *dict.fromkeys(filter(None, (doubtful_propensities(log.learned) for log in logs)))]
+
+
+def _by_play(analysis: Analysis, number: int, first: Ranked) -> tuple[bool, str]:
+    """The same by real episodes. They are not discounted, and neither are those of the log here."""
+    logs = [[log.held] if log.learned is log.held else [*log] for log in analysis.evidence.logs]
+    logged = [each.episodes for log in logs for each in log]
+    known = np.concatenate([each.returns[each.complete] for each in logged])
+    counts = f"{len(first.returns)} real episodes and {len(known):,} complete ones of the log"
+    if not len(known) or len(first.returns) < PLAYED:
+        return False, f"{counts} are too few to compare"
+    gain = estimate(np.array(first.returns), known)
+    better = gain.low is not None and gain.low > 0
+    return better, f"its return is {gain} above today's policy's (95% over {counts}; not discounted)"
 
 
 def rounds_of(budget: int, candidates: int) -> list[tuple[int, int]]:
@@ -187,34 +237,21 @@ def halved(ranking: Sequence[int], budget: int, play: Play) -> tuple[list[int], 
     return order, returns
 
 
-def _reordered(returns: Mapping[int, Sequence[float]], episodes: int) -> str:
-    played = sum(map(len, returns.values()))
-    of = "" if played == episodes else f" of at most {episodes}, equally many for each policy of a round,"
-    return f"{played} real episodes{of} reordered the first {len(returns)} policies"
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
-def _player(sources: Sequence[Source], candidates: Sequence[Candidate], environment: str) -> Play:
+def _player(analysis: Analysis, games: Mapping[Source, str]) -> Play:
     """Real episodes of a candidate; in one round all candidates play the same ones."""
-    games = [source.run.playable(environment) for source in sources]
 
     def play(number: int, episodes: int, round_: int) -> list[float]:
-        candidate = candidates[number]
-        source = sources[candidate.source]
-        row = source.run.seeds.index(candidate.seed)
-        params = jax.tree.map(lambda leaf: leaf[row : row + 1], source.params(candidate.step))
+        candidate = analysis.candidates[number]
+        source, row = candidate.source, candidate.row
         rows = evaluate(
             source.run.learner,
-            params,
-            games[candidate.source],
+            jax.tree.map(lambda leaf: leaf[row : row + 1], source.params(candidate.step)),
+            games[source],
             seeds=(0,),
             episodes=episodes,
             epsilon=float(source.training.get("evaluation_epsilon", 0.001)),
             step=round_,
         )
-        return [row.score for row in rows]
+        return [each.score for each in rows]
 
     return play

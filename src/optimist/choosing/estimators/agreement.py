@@ -13,8 +13,7 @@ class Agreement:
     needs = "several seeds on one log"
 
     def scores(self, analysis: Analysis) -> np.ndarray:
-        each = zip(analysis.candidates, analysis.evidence.whose.tolist(), strict=True)
-        groups = [(candidate.source, candidate.step, log) for candidate, log in each]
+        groups = [(each.source, each.step, each.log) for each in analysis.candidates]
         return agreement([said.action for said in analysis.held], groups, _reach(analysis.evidence.spec))
 
 
