@@ -210,9 +210,11 @@ def _actions_of(environment: str) -> int | None:
 def game_of(address: str) -> str:
     """atari/Breakout for .../Breakout/1, .../Breakout/1/replay_logs and RL Unplugged's .../Breakout/run_1-...
     or .../Breakout_run_1/..., "" for any other address."""
+    from optimist.envs import atari  # alone: a look-up of all families would need JAX
+
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
-    games = index.environments()["atari"]["games"]
+    games = atari.games()
     for place, part in enumerate(parts):
         game, _, run = part.partition("_run_")
         after = parts[place + 1] if place + 1 < len(parts) else ""
