@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optimist.data import Dataset, Sampler, formats, open_dataset, transitions
-from optimist.data.formats._named_arrays import KNOWN
+from optimist.data.formats._arrays import KNOWN
 from optimist.errors import DataError
 
 NPZ = formats.find("npz")

@@ -78,7 +78,7 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
     os.truncate(tmp_path / "logs out" / "replay_logs" / "$store$_action_ckpt.1.gz", 30)
     assert main(["data", "verify", logs]) == 3
     captured = capsys.readouterr()
-    assert "is cut short" in captured.out and "2 problems" in captured.err  # and its window is a gap
+    assert "Compressed file ended" in captured.out and "2 problems" in captured.err  # and its window is a gap
     assert main(["data", "import", "dqn-replay", logs, "--out", data + "2"]) == 3
 
 

@@ -15,7 +15,7 @@ from test_nothing_leaves import exported
 
 from optimist.cli.main import main
 from optimist.data import formats
-from optimist.data.formats.minari.reading import OURS
+from optimist.data.formats._incoming import OURS
 from optimist.errors import DataError
 
 ROOM = 2**29  # bytes that an import may take beyond what the process has

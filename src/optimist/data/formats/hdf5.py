@@ -12,14 +12,8 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import built_beside
 from optimist.data.formats import _hdf5
-from optimist.data.formats._incoming import Signed, gathered, said_no, signed
-from optimist.data.formats._named_arrays import (
-    KNOWN,
-    NamedArrayFacts,
-    check_needed,
-    common_length,
-    rows_together,
-)
+from optimist.data.formats._arrays import KNOWN, NamedArrayFacts, common_length, rows_together
+from optimist.data.formats._incoming import OURS, gathered, signed
 from optimist.data.formats._outgoing import (
     WRITTEN,
     Written,
@@ -37,7 +31,6 @@ from optimist.data.views import episodes_in_words
 from optimist.errors import DataError, UsageError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")
-OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
 COLUMNS = {**KNOWN, "episode_terminals": "truncations"}  # the last is an array of d3rlpy 1
 D3RLPY = "2.1"  # the version of d3rlpy's files
 EPISODE_COLUMNS = ("observations", "actions", "rewards", "terminals", "truncations")
@@ -57,11 +50,11 @@ def open(address: str | Path, options: ReadOptions) -> Log:
     """The log in a file of D4RL's or d3rlpy's layout."""
     path = Path(address)
     with _hdf5.opened(path) as file:
-        ours = signed(file.attributes[OURS], path) if OURS in file.attributes else Signed()
+        ours = signed(file.attributes.get(OURS), path)
         log = Log(
             columns=EPISODE_COLUMNS,
             parts=lambda names: (),
-            asked=options.asked(ours.environment, every_end_is_terminal=said_no(options.truncations)),
+            asked=options.asked(ours.environment, options.truncations),
             spec=ours.spec,
             provenance=ours.names,
             heads=("array", "shape", "type"),
@@ -87,9 +80,9 @@ def _d4rl(file: _hdf5.Group, path: Path, options: ReadOptions, log: Log) -> Log:
     kept = {*file} - {*options.dropped(list(file), path)}
     kept = {name for name in kept & {*COLUMNS} if not isinstance(file.get(name), _hdf5.Group)}
     uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
-    check_needed(uses, file, path)
     arrays = {name: file.array(name, of="texts") for name in uses.values()}
-    rows = common_length({name: (array.shape, array.dtype) for name, array in arrays.items()}, path)
+    shapes = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    rows = common_length(shapes, uses, file, path)
     left_out = [in_one_line(name, 40) for name in file if name not in arrays]
     return replace(
         log,

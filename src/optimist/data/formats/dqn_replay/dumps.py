@@ -7,18 +7,23 @@ the last entry of the window before (or nothing, in window 0). At its end the ru
 padding entries between two episodes, that window was never dumped; the file names do not show that.
 """
 
+import contextlib
+import gzip
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from optimist.data.formats.dqn_replay.files import MEND, ArrayFile, Folder
-from optimist.errors import DataError
+from optimist.data.disk.files import refuse_links
+from optimist.data.formats._bytes import ArrayStream, readable
+from optimist.errors import DataError, UsageError
 
 FOLDER = "replay_logs"
 STACK = 4
@@ -31,13 +36,75 @@ TYPES = {  # file name, type in numpy's notation, number of dimensions
     "add_count": ("add_count", "<i8", 0),
     "invalid_range": ("invalid_range", "<i8", 1),
 }
+STEMS = {stem for stem, _, _ in TYPES.values()}
 COLUMNS = ("action", "reward", "terminal")
 IGNORED = "episode_end_indices"  # a pickled set that newer loggers add; not needed here
 FILE = re.compile(r"(?P<stem>.+)_ckpt\.(?P<suffix>0|[1-9][0-9]{0,8})\.gz")
+MEND = "fetch it again"
 BYTES_AT_ONCE = 1 << 23  # of frames
+MOST_GAIN = 1032  # bytes that deflate can make of one byte, at most
 MOST_SLOTS = 1 << 24  # a limit, because each slot takes some memory
 MOST_PIXELS = 1 << 20
 LONGEST_HORIZON = 1000
+
+
+class Folder:
+    """A folder at a path or an address such as gs://bucket/folder, for reading."""
+
+    def __init__(self, address: str | Path):
+        self.address = self._path = str(address).rstrip("/") or "/"
+        self._store = None
+        if "://" in self.address:
+            try:
+                import fsspec
+            except ImportError:
+                raise UsageError(
+                    f'{address} is not on this machine: pip install "optimist-rl[remote]"'
+                ) from None
+            with _reached(self.address):
+                self._store, self._path = fsspec.core.url_to_fs(self.address)
+
+    def __truediv__(self, name: str) -> "Folder":
+        return Folder(f"{self.address}/{name}")
+
+    @property
+    def label(self) -> str:
+        """The end of the address: it names the run, not the machine."""
+        path = os.path.realpath(self._path) if self._store is None else self._path
+        return "/".join([part for part in path.split("/") if part and part != FOLDER][-2:])
+
+    def entries(self) -> dict[str, int | None]:
+        """The size of every file in it by name; None for everything else."""
+        with _reached(self.address):
+            if self._store is None:
+                paths = sorted(Path(self._path).iterdir())
+                return {path.name: path.stat().st_size if path.is_file() else None for path in paths}
+            listed = {each["name"].rstrip("/"): each for each in self._store.ls(self._path, detail=True)}
+            sizes = {path: each["size"] if each["type"] == "file" else None for path, each in listed.items()}
+            return {path.rpartition("/")[2]: sizes[path] for path in sorted(sizes)}
+
+    def open(self, name: str) -> IO[bytes]:
+        path = f"{self._path.rstrip('/')}/{name}"
+        if self._store is None:
+            refuse_links([Path(path)])
+        with _reached(f"{self.address}/{name}"):
+            return open(path, "rb") if self._store is None else self._store.open(path, "rb")
+
+
+@contextlib.contextmanager
+def _reached(address: str) -> Iterator[None]:
+    """Turn the exceptions of any store into a DataError with the address and the reason."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{address} does not exist; check its spelling") from None
+    except NotADirectoryError:
+        raise DataError(f"{address} is a file; name the folder that holds it") from None
+    except Exception as problem:
+        reason = (
+            getattr(problem, "strerror", None) or str(problem).partition("\n")[0] or type(problem).__name__
+        )
+        raise DataError(f"{address} cannot be reached: {reason}") from problem
 
 
 @dataclass(frozen=True)
@@ -73,12 +140,6 @@ class ReplayLogs:
     notes: list[str] = field(default_factory=list)  # an import works around these and reports them
 
     @property
-    def label(self) -> str:
-        """The end of the address: it names the run, not the machine."""
-        parts = self.folder.parts
-        return "/".join(parts[: -1 if parts[-1:] == [FOLDER] else None][-2:])
-
-    @property
     def missing(self) -> list[int]:
         """The windows before the last dump that were not dumped or not fetched."""
         present = {dump.window for dump in self.dumps}
@@ -95,38 +156,44 @@ class ReplayLogs:
     def refusal(self, name: str, suffix: int, what: str) -> DataError:
         return DataError(f"{self.name(name, suffix)} {what}; {MEND}")
 
-    def file(self, name: str, suffix: int) -> ArrayFile:
+    @contextlib.contextmanager
+    def stream(self, name: str, suffix: int) -> Iterator[ArrayStream]:
+        """The array in a file, whose type and shape are as they should be."""
         stem, dtype, dimensions = TYPES[name]
-        full = f"{stem}_ckpt.{suffix}.gz"
-        return ArrayFile(self.folder, full, self.sizes[full], dtype, dimensions)
+        file = f"{stem}_ckpt.{suffix}.gz"
+        with (
+            readable(self.name(name, suffix), "gzipped .npy file", MEND),
+            self.folder.open(file) as packed,
+            gzip.GzipFile(fileobj=packed) as unpacked,
+        ):
+            array = ArrayStream(unpacked)  # type: ignore[arg-type]
+            if array.dtype != np.dtype(dtype):
+                raise ValueError(f"numbers of type {array.dtype.str!r} instead of {dtype!r}")
+            if array.is_fortran or len(array.shape) != dimensions or min(array.shape, default=0) < 0:
+                order = " in Fortran order" * array.is_fortran
+                raise ValueError(f"the shape {str(array.shape)[:50]}{order}, not {dimensions} dimensions")
+            if array.size > MOST_GAIN * self.sizes[file]:
+                raise ValueError(f"{array.size} bytes, more than {self.sizes[file]} packed ones can hold")
+            yield array
 
     def array(self, name: str, suffix: int) -> np.ndarray:
         """A whole array; for the small ones."""
-        with self.file(name, suffix) as file:
-            found = np.empty(file.shape, file.dtype)
-            file.fill(found)
-            file.finish()
-        return found
+        with self.stream(name, suffix) as array:
+            return array.whole()
 
     def frames(self, dump: Dump) -> Iterator[tuple[int, np.ndarray]]:
-        """All frames in blocks, each with its first slot, then a check of the file's end. Each block
-        overwrites the one before."""
+        """All frames in blocks, each with its first slot, then a check of the file's end."""
         rows = max(1, BYTES_AT_ONCE // prod(dump.frame))
-        block = np.empty((min(rows, dump.capacity), *dump.frame), np.uint8)
-        with self.file("observation", dump.suffix) as file:
+        with self.stream("observation", dump.suffix) as array:
             for start in range(0, dump.capacity, rows):
-                frames = block[: dump.capacity - start]
-                file.fill(frames)
-                yield start, frames
-            file.finish()
+                yield start, array.rows(min(rows, dump.capacity - start))
+            array.finish()
 
     def leading_padding(self, dump: Dump) -> int:
         """The number of padding entries (all zero) with which a dump begins."""
         count = min(PADDING, dump.fresh)
-        frames = np.empty((count, *dump.frame), np.uint8)
-        with self.file("observation", dump.suffix) as file:
-            file.fill(frames)
-        used = frames.any(axis=(1, 2))
+        with self.stream("observation", dump.suffix) as array:
+            used = array.rows(count).any(axis=(1, 2))
         for name in COLUMNS:
             used |= self.array(name, dump.suffix)[:count] != 0
         return int(np.argmax(used)) if used.any() else count
@@ -134,52 +201,49 @@ class ReplayLogs:
 
 def is_log(address: str | Path) -> bool:
     """Whether a folder looks like a run's logs, complete or not."""
-    if "://" not in str(address) and not Path(address).is_dir():
-        return False
-    folder = Folder(address)
-    if FOLDER in folder.entries():
+    return ("://" in str(address) or Path(address).is_dir()) and _logs_folder(Folder(address)) is not None
+
+
+def _logs_folder(folder: Folder) -> Folder | None:
+    """The folder itself, or the `replay_logs` in it, if dumps are there."""
+    names = folder.entries()
+    if FOLDER in names:
         folder = folder / FOLDER
-    return any(FILE.fullmatch(name) for name in folder.entries())
+        names = folder.entries()
+    return folder if any(FILE.fullmatch(name) for name in names) else None
 
 
 def read_logs(address: str | Path) -> ReplayLogs:
     """The dumps of a run, from its folder or the `replay_logs` in it; reads only the smallest files."""
-    folder = _logs_folder(address)
+    folder = _logs_folder(Folder(address))
+    if folder is None:
+        raise _no_logs(Folder(address))
     found = {name: size for name, size in folder.entries().items() if size is not None}
-    stems = {stem for stem, _, _ in TYPES.values()}
-    matched = {name: match for name in found if (match := FILE.fullmatch(name))}
-    ours = {name: match for name, match in matched.items() if match["stem"] in {*stems, IGNORED}}
+    ours = {name: match for name in found if (match := FILE.fullmatch(name))}
+    ours = {name: match for name, match in ours.items() if match["stem"] in {*STEMS, IGNORED}}
     logs = ReplayLogs(folder, {name: found[name] for name in ours if ours[name]["stem"] != IGNORED})
     others = sorted(set(found) - set(ours))
     if others:
         logs.notes.append(f"ignored {len(others)} files that are not part of a logs, such as {others[0]}")
     for suffix in sorted({int(match["suffix"]) for match in ours.values()}):
-        absent = [stem for stem in sorted(stems) if f"{stem}_ckpt.{suffix}.gz" not in found]
-        if absent:
-            logs.faults.append(f"{folder.address}/{absent[0]}_ckpt.{suffix}.gz is missing; fetch it")
-            continue
         try:
+            for stem in sorted(STEMS):
+                if (name := f"{stem}_ckpt.{suffix}.gz") not in found:
+                    raise DataError(f"{folder.address}/{name} is missing; fetch it")
             logs.dumps.append(_dump(logs, suffix))
         except DataError as problem:
             logs.faults.append(str(problem))
-    _check_agreement(logs)
     _put_in_order(logs)
     return logs
 
 
-def _logs_folder(address: str | Path) -> Folder:
-    folder = Folder(address)
+def _no_logs(folder: Folder) -> DataError:
     inside = folder.entries()
-    if FOLDER in inside:
-        return folder / FOLDER
-    if any(FILE.fullmatch(name) for name in inside):
-        return folder
     runs = [name for name, size in inside.items() if size is None and FOLDER in (folder / name).entries()]
     if runs:
-        raise DataError(
-            f"{folder.address} holds the runs {', '.join(runs)}; name one: {folder.address}/{runs[0]}"
-        )
-    raise DataError(
+        first = f"{folder.address}/{runs[0]}"
+        return DataError(f"{folder.address} holds the runs {', '.join(runs)}; name one: {first}")
+    return DataError(
         f"{folder.address} holds no DQN Replay logs (files such as $store$_observation_ckpt.0.gz); "
         f"name a run's folder, or the {FOLDER} in it"
     )
@@ -187,11 +251,10 @@ def _logs_folder(address: str | Path) -> Folder:
 
 def _dump(logs: ReplayLogs, suffix: int) -> Dump:
     """The dump with this suffix, after checks of its shapes and its cursor."""
-    add_count = int(logs.array("add_count", suffix))
-    shapes = {}
+    add_count, shapes = int(logs.array("add_count", suffix)), {}
     for name in ("observation", *COLUMNS):
-        with logs.file(name, suffix) as file:
-            shapes[name] = file.shape
+        with logs.stream(name, suffix) as array:
+            shapes[name] = array.shape
     capacity, *frame = shapes["observation"]
     for name in COLUMNS:
         if shapes[name] != (capacity,):
@@ -200,26 +263,21 @@ def _dump(logs: ReplayLogs, suffix: int) -> Dump:
         raise logs.refusal("observation", suffix, f"has the shape {shapes['observation']}, which no log has")
     if add_count < 0:
         raise logs.refusal("add_count", suffix, f"says {add_count}")
-    _check_cursor(logs, suffix, add_count % capacity, capacity)
-    return Dump(suffix, add_count, capacity, (frame[0], frame[1]), fresh=add_count % capacity)
-
-
-def _check_cursor(logs: ReplayLogs, suffix: int, cursor: int, capacity: int) -> None:
-    """Check that `invalid_range`, the entries that may not be sampled, lies around the cursor."""
-    with logs.file("invalid_range", suffix) as file:
-        (length,) = file.shape
-    horizon = length - STACK
-    if not 1 <= horizon <= LONGEST_HORIZON:
-        raise logs.refusal("invalid_range", suffix, f"has {length} numbers, which no log has")
-    invalid = logs.array("invalid_range", suffix)
-    if not np.array_equal(invalid, (cursor - horizon + np.arange(length)) % capacity):
+    with logs.stream("invalid_range", suffix) as array:  # the entries that may not be sampled, at the cursor
+        (length,) = array.shape
+        if not 1 <= length - STACK <= LONGEST_HORIZON:
+            raise logs.refusal("invalid_range", suffix, f"has {length} numbers, which no log has")
+        invalid, cursor = array.whole(), add_count % capacity
+    if not np.array_equal(invalid, (cursor - (length - STACK) + np.arange(length)) % capacity):
         beside = f"invalid_range_ckpt.{suffix}.gz says {invalid[:5].tolist()}"
         raise logs.refusal(
             "add_count", suffix, f"puts the cursor at {cursor}, but {beside}: two dumps are mixed"
         )
+    return Dump(suffix, add_count, capacity, (frame[0], frame[1]), fresh=cursor)
 
 
-def _check_agreement(logs: ReplayLogs) -> None:
+def _put_in_order(logs: ReplayLogs) -> None:
+    """Sort the dumps and set their windows by `add_count`; file names are not reliable."""
     for dump in logs.dumps[1:]:
         first = logs.dumps[0]
         shape, expected = ((each.capacity, *each.frame) for each in (dump, first))
@@ -228,10 +286,6 @@ def _check_agreement(logs: ReplayLogs) -> None:
                 f"{logs.name('observation', dump.suffix)} has the shape {shape}, that of suffix "
                 f"{first.suffix} is {expected}; keep the logs of each run apart"
             )
-
-
-def _put_in_order(logs: ReplayLogs) -> None:
-    """Sort the dumps and set their windows by `add_count`; file names are not reliable."""
     newest = max(logs.dumps, key=lambda dump: dump.suffix, default=None)
     ordered = [replace(dump, window=dump.add_count // dump.capacity) for dump in logs.dumps if dump.full]
     ordered.sort(key=lambda dump: (dump.window, dump.suffix))

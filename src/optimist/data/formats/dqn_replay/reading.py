@@ -1,4 +1,4 @@
-"""Import of DQN Replay logs: which entries of the dumps are steps, in the order in which they were played.
+"""Import and checks of DQN Replay logs: which entries of the dumps are steps, in the order of play.
 
 The last slot of a file holds the entry before its first one. So its frame is looked up while the file before
 is imported, and every file of frames is read twice.
@@ -15,8 +15,10 @@ from typing import Annotated
 
 import numpy as np
 
+from optimist.data.formats._incoming import Report
 from optimist.data.formats.dqn_replay.dumps import (
     COLUMNS,
+    MEND,
     PADDING,
     STACK,
     Dump,
@@ -24,13 +26,13 @@ from optimist.data.formats.dqn_replay.dumps import (
     in_ranges,
     read_logs,
 )
-from optimist.data.formats.dqn_replay.files import MEND
 from optimist.data.rules.log import Asked, Log, Part
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 ENDS = "time-outs are among the terminals: these logs do not tell them apart"
 OTHERS = "these logs are of another kind, or damaged"
+HEADS = ("suffix", "window", "steps", "episodes", "mean clipped return", "actions", "problems")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def survey(logs: ReplayLogs, actions: int | None) -> Survey:
         if not dump.joined:
             found.ended.append(True)
             if dump.window and not held.is_padding[:1].any():
-                found.with_unknown_past += min(PADDING, _first_end(terminal))
+                first_end = int(np.argmax(np.append(terminal, True))) + 1
+                found.with_unknown_past += min(PADDING, first_end, len(terminal))
         if len(terminal):
             found.ended[-1] = bool(terminal[-1])
         found.rows += len(action)
@@ -135,10 +138,6 @@ def survey(logs: ReplayLogs, actions: int | None) -> Survey:
     return found
 
 
-def _first_end(terminal: np.ndarray) -> int:
-    return int(np.argmax(terminal)) + 1 if terminal.any() else len(terminal)
-
-
 def open(address: str | Path, options: ReadOptions) -> Log:
     """A run's logs, on disk or at an fsspec address. The default of `actions_count` is the largest action in
     the logs plus one."""
@@ -148,6 +147,8 @@ def open(address: str | Path, options: ReadOptions) -> Log:
     found = survey(logs, options.actions_count)
     if found.rows <= found.ended.count(False):
         raise DataError(f"{logs.folder.address} holds no step whose successor is known; nothing to import")
+    stretches = f" in {len(found.ended)} stretches" if len(found.ended) > 1 else ""
+    past = f"{found.with_unknown_past} steps after a gap have black frames in place of unknown ones"
     actions = options.actions_count or found.largest_action + 1
     return Log(
         columns=("observations", "actions", "rewards", "terminals", "truncations", "lanes"),
@@ -155,34 +156,30 @@ def open(address: str | Path, options: ReadOptions) -> Log:
         rows=found.rows,
         spec=Spec((*logs.dumps[0].frame, 1), "uint8", actions=actions, stack=STACK),
         asked=Asked(options.environment),
-        provenance=_provenance(logs, found),
-        notes=_notes(logs, found),
+        provenance={
+            "source": logs.folder.label,
+            "files": {
+                "count": len(logs.sizes),
+                "bytes": sum(logs.sizes.values()),
+                "sha256": logs.fingerprint,
+            },
+            "capacity": logs.dumps[0].capacity,
+            "windows": in_ranges([dump.window for dump in logs.dumps]),
+            "missing_windows": in_ranges(logs.missing),
+            "rewards": "clipped"
+            if found.largest_reward <= 1
+            else f"as found, up to {found.largest_reward:g}",
+            "ends": ENDS,
+            "final_observations": "black: they were not logged",
+            "notes": [*logs.notes, *found.notes],
+        },
+        notes=[
+            f"from {len(logs.dumps)} windows{stretches}",
+            f"left out: {found.padding:,} padding entries",
+            *([past] if found.with_unknown_past else []),
+            *(f"note: {note}" for note in (*logs.notes, *found.notes)),
+        ],
     )
-
-
-def _provenance(logs: ReplayLogs, found: Survey) -> dict:
-    return {
-        "source": logs.label,
-        "files": {"count": len(logs.sizes), "bytes": sum(logs.sizes.values()), "sha256": logs.fingerprint},
-        "capacity": logs.dumps[0].capacity,
-        "windows": in_ranges([dump.window for dump in logs.dumps]),
-        "missing_windows": in_ranges(logs.missing),
-        "rewards": "clipped" if found.largest_reward <= 1 else f"as found, up to {found.largest_reward:g}",
-        "ends": ENDS,
-        "final_observations": "black: they were not logged",
-        "notes": [*logs.notes, *found.notes],
-    }
-
-
-def _notes(logs: ReplayLogs, found: Survey) -> list[str]:
-    stretches = f" in {len(found.ended)} stretches" if len(found.ended) > 1 else ""
-    past = f"{found.with_unknown_past} steps after a gap have black frames in place of unknown ones"
-    return [
-        f"from {len(logs.dumps)} windows{stretches}",
-        f"left out: {found.padding:,} padding entries",
-        *([past] if found.with_unknown_past else []),
-        *(f"note: {note}" for note in (*logs.notes, *found.notes)),
-    ]
 
 
 def _parts(logs: ReplayLogs, names: Collection[str]) -> Iterator[Part]:
@@ -221,8 +218,12 @@ def _steps(logs: ReplayLogs, dump: Dump, held: Entries, last_frame: np.ndarray |
             frames = np.concatenate([last_frame, frames])
         here = slice(stop, stop + len(frames))
         stop = here.stop
-        _check_black(logs, dump, held.slots[here], frames, held.is_padding[here])
         is_step = ~held.is_padding[here]
+        bright = ~is_step & frames.any(axis=(1, 2))
+        if bright.any():
+            name, row = logs.name("observation", dump.suffix), held.slots[here][np.argmax(bright)]
+            what = "the frame should be padding before an episode, but is not black"
+            raise DataError(f"{name} row {row}: {what}; {OTHERS}")
         yield {
             "observations": frames[is_step][..., None],
             "actions": action[here][is_step],
@@ -232,13 +233,57 @@ def _steps(logs: ReplayLogs, dump: Dump, held: Entries, last_frame: np.ndarray |
         }
 
 
-def _check_black(
-    logs: ReplayLogs, dump: Dump, slots: np.ndarray, frames: np.ndarray, is_padding: np.ndarray
-) -> None:
-    bright = frames[is_padding].any(axis=(1, 2))
-    if bright.any():
-        row = int(slots[is_padding][np.argmax(bright)])
-        name = logs.name("observation", dump.suffix)
-        raise DataError(
-            f"{name} row {row}: the frame should be padding before an episode, but is not black; {OTHERS}"
-        )
+def verify(address: str | Path) -> Report:
+    """Read every byte of a run's logs, a block at a time: a row for each window, a line for each problem."""
+    logs = read_logs(address)
+    problems = [*logs.faults, *(f"{logs.folder.address}: {note}" for note in logs.notes)]
+    rows: list[tuple[str, ...]] = []
+    contents: dict[bytes, int] = {}
+    due: int | None = None
+    for dump in logs.dumps:
+        row: tuple[str, ...] = (f"{dump.fresh:,}", "0", "", "")
+        padding = np.empty(0, np.int64)
+        try:
+            held = entries(logs, dump, due)
+            row, due, padding = _row(dump, held), held.padding_after, np.sort(held.slots[held.is_padding])
+            with np.errstate(invalid="ignore"):
+                large = np.abs(held.columns["reward"]) > 1
+            said = held.first(logs, dump, "reward", large, "is outside [-1, 1]")
+            found = [*held.faults(logs, dump), *([f"{said}: not clipped"] if large.any() else [])]
+        except DataError as problem:
+            found, due = [str(problem)], None
+        found += _wrong_frames(logs, dump, padding, contents)
+        rows.append((str(dump.suffix), str(dump.window), *row, str(len(found))))
+        problems += found
+    return Report(problems, HEADS, rows)
+
+
+def _row(dump: Dump, held: Entries) -> tuple[str, ...]:
+    """Steps, episodes that ended, the mean return of those that are complete here, and the actions."""
+    action, reward, terminal = held.steps
+    ends = np.flatnonzero(terminal)
+    totals = np.concatenate([[0.0], np.cumsum(np.nan_to_num(reward), dtype=np.float64)])
+    returns = np.diff(totals[np.append(0, ends + 1) if dump.window == 0 else ends + 1])
+    mean = f"{returns.mean():.2f}" if len(returns) else ""
+    taken = f"{action.min()} to {action.max()}" if len(action) else ""
+    return f"{len(action):,}", f"{len(ends):,}", mean, taken
+
+
+def _wrong_frames(logs: ReplayLogs, dump: Dump, padding: np.ndarray, contents: dict[bytes, int]) -> list[str]:
+    """Read all frames; the problems of the file and its padding, and equal frames in another dump."""
+    digest, bright, found = hashlib.sha256(), [], []
+    try:
+        for start, frames in logs.frames(dump):
+            digest.update(frames[: max(0, dump.fresh - start)].data)
+            low, high = np.searchsorted(padding, [start, start + len(frames)])
+            here = padding[low:high]
+            bright += here[frames[here - start].any(axis=(1, 2))].tolist()
+    except DataError as problem:
+        return [str(problem)]
+    name = logs.name("observation", dump.suffix)
+    if bright:
+        found.append(f"{name} row {bright[0]}: padding that is not black ({len(bright)} such rows)")
+    if dump.fresh and digest.digest() in contents:
+        found.append(f"{name} holds the same frames as suffix {contents[digest.digest()]}; one is a copy")
+    contents.setdefault(digest.digest(), dump.suffix)
+    return found

@@ -5,23 +5,20 @@ clips rewards, and drops the observation after an episode's last step. Only the 
 unfinished; one extra entry then holds its last observation, so that an import returns the same steps.
 """
 
-import zlib
+import gzip
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import built_beside, make_folder, stored_whole
 from optimist.data.disk.lock import writing
+from optimist.data.formats._bytes import write_array
 from optimist.data.formats._outgoing import Written
 from optimist.data.formats.dqn_replay.dumps import FOLDER, MOST_SLOTS, PADDING, STACK, TYPES, Dump
-from optimist.data.formats.dqn_replay.files import GZIP
-from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 ROWS_AT_ONCE = 1024
@@ -47,7 +44,11 @@ class WriteOptions:
 
 def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write a dataset or a view as `out/replay_logs`; the folder appears when it is complete."""
-    _check(dataset.spec)
+    spec = dataset.spec
+    grey = spec.frame_dtype == "uint8" and len(spec.frame_shape) == 3 and spec.frame_shape[2] == 1
+    if not (grey and spec.discrete):
+        held = "HxWx1 uint8 frames and discrete actions"
+        raise DataError(f"{spec.in_words()} do not fit these logs: they hold {held}")
     stream, folder = Stream(dataset), Path(out) / FOLDER
     if folder.exists():
         raise DataError(f"{folder} exists already; export into another folder")
@@ -58,13 +59,6 @@ def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
             dump = Dump(suffix, added, capacity, stream.frame, added % capacity)
             _write_dump(stream, partial, dump, counted, options.level)
     return Written(int(stream.lengths.sum()), len(stream.lengths), tuple(stream.losses()))
-
-
-def _check(spec: Spec) -> None:
-    grey = spec.frame_dtype == "uint8" and len(spec.frame_shape) == 3 and spec.frame_shape[2] == 1
-    if not (grey and spec.discrete):
-        held = "HxWx1 uint8 frames and discrete actions"
-        raise DataError(f"{spec.in_words()} do not fit these logs: they hold {held}")
 
 
 def _dumps(entries: int, capacity: int) -> Iterator[tuple[int, int]]:
@@ -146,27 +140,16 @@ def _write_dump(stream: Stream, folder: Path, dump: Dump, counted: int, level: i
     slots, capacity = np.arange(dump.capacity), dump.capacity
     window, cursor = divmod(dump.add_count, capacity)
     entries = slots + np.where(slots < cursor, window, window - 1) * capacity
-    blocks = (stream.frames(entries[at : at + ROWS_AT_ONCE]) for at in range(0, capacity, ROWS_AT_ONCE))
-    arrays = {
-        **stream.columns(entries),
-        "add_count": np.array(counted),
-        "invalid_range": (cursor - 1 + np.arange(STACK + 1)) % capacity,
+    frames = (stream.frames(entries[at : at + ROWS_AT_ONCE]) for at in range(0, capacity, ROWS_AT_ONCE))
+    invalid = (cursor - 1 + np.arange(STACK + 1)) % capacity
+    arrays: dict[str, Iterable[np.ndarray]] = {
+        **{name: [column] for name, column in stream.columns(entries).items()},
+        "add_count": [np.array(counted, "<i8")],
+        "invalid_range": [invalid.astype("<i8")],
     }
-    for name, array in arrays.items():
-        _write_array(folder, name, dump.suffix, array.shape, [array], level)
-    _write_array(folder, "observation", dump.suffix, (capacity, *dump.frame), blocks, level)
-
-
-def _write_array(
-    folder: Path, name: str, suffix: int, shape: tuple[int, ...], blocks: Iterable[np.ndarray], level: int
-) -> None:
-    """Write a gzipped .npy file with numpy's header; the bytes are the same each time."""
-    stem, dtype, _ = TYPES[name]
-    header = BytesIO()
-    npy.write_array_header_1_0(header, {"descr": dtype, "fortran_order": False, "shape": shape})
-    deflate = zlib.compressobj(level, zlib.DEFLATED, GZIP)
-    with stored_whole(folder / f"{stem}_ckpt.{suffix}.gz") as stream:
-        stream.write(deflate.compress(header.getvalue()))
-        for block in blocks:
-            stream.write(deflate.compress(block.astype(dtype, copy=False).tobytes()))
-        stream.write(deflate.flush())
+    for name, blocks in {**arrays, "observation": frames}.items():
+        with (
+            stored_whole(folder / f"{TYPES[name][0]}_ckpt.{dump.suffix}.gz") as file,
+            gzip.GzipFile("", "wb", level, file, mtime=0) as packed,  # the bytes are the same each time
+        ):
+            write_array(packed, blocks, capacity if name == "observation" else None)  # type: ignore[arg-type]

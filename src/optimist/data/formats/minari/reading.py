@@ -13,7 +13,7 @@ import numpy as np
 from optimist.data.disk.files import refuse_links
 from optimist.data.disk.records import json_value, record
 from optimist.data.formats import _hdf5
-from optimist.data.formats._incoming import BYTES_AT_ONCE, Report, Signed, checked, gathered, signed
+from optimist.data.formats._incoming import BYTES_AT_ONCE, OURS, Report, Signed, checked, gathered, signed
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
 from optimist.data.rules.checks import checked_rows
 from optimist.data.rules.log import Asked, Log, Part
@@ -29,7 +29,6 @@ SHOWN = (
     *("observation_space", "action_space"),
 )
 FEW = 5  # names in a note
-OURS = "optimist"  # in the metadata of a dataset that `write` made: the spec and more as JSON
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ class Episodes:
     @cached_property
     def ours(self) -> Signed:
         """What a dataset that `write` made says of itself."""
-        found = self.metadata.get(OURS)
-        return Signed() if found is None else signed(found, self.folder / METADATA)
+        return signed(self.metadata.get(OURS), self.folder / METADATA)
 
     @property
     def environment(self) -> str | None:

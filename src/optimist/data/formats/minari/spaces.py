@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.records import json_value
+from optimist.data.formats._bytes import pixels
 from optimist.data.formats._hdf5 import Group
-from optimist.data.formats._pictures import pixels
 from optimist.data.rules.actions import check_count
 from optimist.data.rules.log import Actions
 from optimist.errors import DataError, in_one_line

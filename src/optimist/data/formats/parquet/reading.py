@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import pyarrow as pa
 
 from optimist.data.disk.appending import ACTION_COLUMNS, DOUBTS, FEATURES
-from optimist.data.formats._incoming import Report, Signed, checked, signed
-from optimist.data.formats._options import ArrayFacts
+from optimist.data.formats._arrays import ArrayFacts
+from optimist.data.formats._incoming import OURS, Report, checked, signed
 from optimist.data.formats.parquet.rows import LAST, MOST_ROWS, NONE, TableRows
 from optimist.data.formats.parquet.sorting import sorted_copy, sorted_rows
 from optimist.data.formats.parquet.tables import Table, is_table, open_table, shown
@@ -30,7 +30,6 @@ from optimist.data.rules.log import Log
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 from optimist.errors import log as warn
 
-METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
 # The names that are tried if an option does not name a column. "done" is not among them: it does not say
 # whether an episode ended or was cut by a time limit.
 USUAL = {
@@ -105,8 +104,7 @@ def opened(address: str | Path, options: ReadOptions) -> TableRows:
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
     said = _terminals_said(uses, options)
     _refuse_missing(address, uses, said, kept)
-    stored = (table.schema.metadata or {}).get(METADATA)
-    ours = signed(stored, address) if stored else Signed()
+    ours = signed((table.schema.metadata or {}).get(OURS.encode()), address)
     if ours.spec is not None:
         uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
@@ -116,7 +114,7 @@ def opened(address: str | Path, options: ReadOptions) -> TableRows:
         table = replace(table, schema=_with_room(table.schema, uses, times))
     uses = {name: found for name, found in uses.items() if found or (name == "terminals" and said)}
     if ours.spec is not None:
-        return TableRows(table, uses, *ours)
+        return TableRows(table, uses, ours.spec, ours.environment, ours.names)
     free = [name for name in kept if name not in times and all(name not in found for found in uses.values())]
     late = [name for name in free if is_time(name, table.schema.field(name).type)]
     uses |= {"times": [*times, *late]} if times or late else {}
@@ -252,7 +250,7 @@ def open(address: str | Path, options: ReadOptions) -> Log:
             columns=rows.columns,
             parts=partial(rows.parts, notes),
             rows=rows.table.rows,
-            asked=options.asked(rows.environment, every_end_is_terminal=options.truncations == "no"),
+            asked=options.asked(rows.environment, options.truncations),
             spec=rows.spec,
             actions_are_named=True,
             provenance=_provenance(rows, doubts),

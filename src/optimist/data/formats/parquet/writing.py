@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
+from optimist.data.formats._incoming import OURS
 from optimist.data.formats._outgoing import (
     OPTIONAL,
     Part,
@@ -27,7 +28,6 @@ from optimist.data.formats._outgoing import (
     written,
 )
 from optimist.data.formats.parquet.arrays import as_column, sparse_column
-from optimist.data.formats.parquet.reading import METADATA
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 
@@ -83,7 +83,7 @@ def _schema(dataset: Dataset) -> pa.Schema:
     mask = pa.list_(pa.bool_(), spec.actions or 1)
     optional = {"probabilities": pa.float32(), "allowed_actions": mask, "next_allowed_actions": mask}
     fields += [pa.field(name, optional[name]) for name in optional_columns(dataset)]
-    return pa.schema(fields, metadata={METADATA: signature(dataset)})
+    return pa.schema(fields, metadata={OURS: signature(dataset)})
 
 
 def _action_type(spec: Spec) -> pa.DataType:

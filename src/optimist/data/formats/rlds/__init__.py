@@ -19,8 +19,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.disk.files import refuse_links
+from optimist.data.formats._bytes import pixels
 from optimist.data.formats._incoming import BYTES_AT_ONCE, gathered
-from optimist.data.formats._pictures import pixels
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
 from optimist.data.rules.log import Asked, Log, Part
 from optimist.errors import DataError, in_one_line, some_of
