@@ -50,7 +50,6 @@ def test_the_extra_all_has_what_does_not_exclude_each_other():
         "all",
         "cuda12",
         "cuda13",
-        "trackio",
         "dev",
         "bench",
     }

@@ -3,7 +3,7 @@
 The first command that fails ends the check with its output. The steps: build, `twine check`;
 the learner's speed beside the recorded one, on a machine that does nothing else; what pip resolves for CUDA
 on each Python; the wheel without extras in a new environment, doctor, demo and bench; examples, notebooks,
-the pages of the documentation, loggers; the newest dependencies on each Python of this machine.
+the pages of the documentation; the newest dependencies on each Python of this machine.
 """
 
 import argparse
@@ -137,23 +137,6 @@ def documentation() -> None:
     print(f"  {run(sys.executable, '-m', 'pytest', *words).strip().splitlines()[-1]}")
 
 
-def loggers(folder: Path) -> None:
-    """MLflow and Trackio, whose dependencies the environment of the suite does not have."""
-    for service in ("mlflow", "trackio"):
-        programs = environment(folder / service, sys.executable, f"{ROOT}[{service}]", "pytest")
-        run(
-            programs / "python",
-            "-m",
-            "pytest",
-            "-o",
-            "addopts=",
-            "--noconftest",  # it needs what the suite has
-            "-W",
-            "default",
-            ROOT / "tests" / "release" / f"{service}_logger.py",
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -161,7 +144,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--only",
-        help="one step: speed, resolves, plain, examples, notebooks, documentation, loggers or newest",
+        help="one step: speed, resolves, plain, examples, notebooks, documentation or newest",
     )
     options = parser.parse_args()
     tools = options.tools.resolve()
@@ -176,7 +159,6 @@ def main() -> None:
             "examples": lambda: examples(folder),
             "notebooks": notebooks,
             "documentation": documentation,
-            "loggers": lambda: loggers(folder),
             "newest": lambda: newest(wheel, folder),
         }
         for step, perform in steps.items():

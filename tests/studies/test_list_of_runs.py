@@ -12,7 +12,7 @@ from optimist.studies.job import Job
 from optimist.studies.status import FILE, read_record, write_jobs
 from optimist.studies.study_file import catalogue, load
 from optimist.studies.work import performed
-from optimist.training.loggers._sent import FOLDER, Sent
+from optimist.training.loggers.wandb import FOLDER, Sent
 
 LOG = Job("logs/game", "gym/CartPole-v1", "dqn", "adam", "small", (0,), settings={"steps": 10})
 RUN = replace(LOG, name="runs/one", data=LOG.name, needs=(LOG.name,), label="DQN")
@@ -84,6 +84,6 @@ def test_nor_is_what_a_service_was_told(tmp_path):
     (tmp_path / "victim").write_text("mine")
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "wandb.json.partial").symlink_to(tmp_path / "victim")
-    Sent(tmp_path, "wandb").note(1, {"loss": 0.5}, seed=0)
+    Sent(tmp_path).note(1, {"loss": 0.5}, seed=0)
     assert (tmp_path / "victim").read_text() == "mine"
-    assert Sent(tmp_path, "wandb").news(1, {"loss": 0.5}, seed=0) == {}
+    assert Sent(tmp_path).news(1, {"loss": 0.5}, seed=0) == {}

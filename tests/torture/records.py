@@ -16,7 +16,7 @@ from optimist.errors import OptimistError
 from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.report.study_warnings import first_alarm
 from optimist.studies.results import logs
-from optimist.training.loggers._sent import FOLDER, Sent
+from optimist.training.loggers.wandb import FOLDER, Sent
 from optimist.training.run import load_run
 from optimist.training.storage import alarms, rows, selected
 from optimist.training.storage.code_versions import read_versions
@@ -74,9 +74,9 @@ def alarm(run: Path, random: np.random.Generator) -> None:
 
 
 def told(run: Path, random: np.random.Generator) -> None:
-    Sent(run, "wandb").note(1, {"loss": 0.5}, seed=0)
+    Sent(run).note(1, {"loss": 0.5}, seed=0)
     forged_in(run / FOLDER / "wandb.json", random)
-    again = Sent(run, "wandb")
+    again = Sent(run)
     again.note(3, again.news(3, {"loss": 0.5}, seed=0), seed=0)
 
 

@@ -20,7 +20,7 @@ from optimist.errors import OptimistError
 from optimist.studies import status, study_file
 from optimist.studies.results import logs
 from optimist.studies.scores.curves import estimator_sheet
-from optimist.training.loggers._sent import Sent
+from optimist.training.loggers.wandb import Sent
 from optimist.training.storage import alarms, code_versions, episodes, metrics, rows, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
@@ -148,7 +148,7 @@ def test_what_a_service_was_told_of_any_values(record):
     def read(folder: Path) -> None:
         (folder / "loggers").mkdir()
         (folder / "wandb.json").rename(folder / "loggers" / "wandb.json")
-        service = Sent(folder, "wandb")
+        service = Sent(folder)
         assert service.news(10**9, {"loss": 0.5}, seed=0) in ({}, {"loss": 0.5})
         service.note(10**9, {"loss": 0.5}, seed=0)
         assert isinstance(service.name, str) and all(isinstance(run, str) for run in service.runs.values())

@@ -42,7 +42,7 @@ class Settings:
     evaluation_epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
-    loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
+    loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, module:Name"] = USUAL
     unit: ClassVar[str] = "step"
 
     def __post_init__(self):

@@ -1,12 +1,19 @@
 """Figures at Weights & Biases: one run per seed, grouped by run folder; WANDB_MODE=offline works too."""
 
+import json
 import os
+import secrets
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
+from optimist.data.disk.records import json_value, record, toml_table
 from optimist.envs._lanes import package
-from optimist.errors import UsageError
-from optimist.training.loggers._sent import FOLDER, Sent, configuration, title
+from optimist.errors import StorageError, UsageError
+
+FOLDER = "loggers"  # in the run folder, which --restart removes
 
 
 class Wandb:
@@ -14,8 +21,9 @@ class Wandb:
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         wandb = package("wandb", extra="wandb")
-        self._sent, config = Sent(folder, "wandb"), configuration(folder)
-        group = os.environ.get("WANDB_RUN_GROUP") or title(folder)
+        self._sent, config = Sent(folder), _configuration(folder)
+        # For people: the last two parts of the path, because the last may be equal for all.
+        group = os.environ.get("WANDB_RUN_GROUP") or "/".join(folder.resolve().parts[-2:])
         try:
             self._runs = {
                 seed: wandb.init(
@@ -45,3 +53,62 @@ class Wandb:
     def close(self) -> None:
         for run in self._runs.values():
             run.finish()
+
+
+@dataclass
+class Record:
+    """The name of a run at W&B, and the newest row of each seed there."""
+
+    name: str = field(default_factory=lambda: secrets.token_hex(4))
+    rows: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # by seed: its step and the figures
+
+
+class Sent:
+    """What W&B has, in a file that is written after each row, so that a continued run sends no row twice."""
+
+    def __init__(self, folder: Path):
+        self._path = folder / FOLDER / "wandb.json"
+        try:
+            self._record = record(Record, json_value(self._path.read_text("utf-8")))
+        except (OSError, ValueError):  # there is none, or a power cut spoilt it: W&B gets a new run
+            self._record = Record()
+        self.name = self._record.name
+        make_folder(self._path.parent)
+        self._keep()
+
+    def news(self, step: int, values: Mapping[str, float], seed: int) -> dict[str, float]:
+        """The figures that W&B does not have."""
+        last, names = self._record.rows.get(str(seed), (-1, []))
+        if step < last:
+            return {}
+        return {name: float(value) for name, value in values.items() if step > last or name not in names}
+
+    def note(self, step: int, values: Mapping[str, float], seed: int) -> None:
+        """W&B has these figures."""
+        last, names = self._record.rows.get(str(seed), (-1, []))
+        self._record.rows[str(seed)] = (step, [*(names if step == last else []), *values])
+        self._keep()
+
+    def _keep(self) -> None:
+        """Without a sync, which would cost more than the row: at worst a row is logged twice."""
+        partial = self._path.with_name(self._path.name + TEMPORARY)
+        try:
+            with opened_beside(partial) as stream:
+                stream.write(json.dumps(asdict(self._record)).encode())
+            os.replace(partial, self._path)
+        except OSError as problem:
+            raise StorageError(f"cannot write {self._path}: {problem.strerror}; make room") from problem
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
+    """The settings of config.toml as one table: {"agent.name": "rem"}; empty if there is none."""
+
+    def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in table.items():
+            inner = isinstance(value, dict)
+            found |= flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+        return found
+
+    file = folder / "config.toml"
+    return flat(toml_table(file.read_text("utf-8"))) if file.exists() else {}
