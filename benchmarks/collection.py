@@ -29,8 +29,7 @@ from optimist.data import Recorder
 from optimist.training.learner import Learner
 from optimist.training.play.playing import Playing
 from optimist.training.play.replay import Replay
-from optimist.training.settings import Collection
-from optimist.training.values import with_values
+from optimist.training.settings import Collection, with_values
 
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))

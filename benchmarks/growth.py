@@ -62,7 +62,7 @@ def learner_cost(heads: int = 200, batch: int = 32, seeds: int = 1) -> float:
     from optimist.studies.bench import random_log, updating
     from optimist.training.feeding import feed_of
     from optimist.training.learner import Learner
-    from optimist.training.values import with_values
+    from optimist.training.settings import with_values
 
     log, steps = random_log("minatar", 10_000), 20
     learner = Learner(with_values(preset("rem"), {"columns": heads}, "rem"), log.spec)

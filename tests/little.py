@@ -21,8 +21,8 @@ from optimist.agents._agent import Agent
 from optimist.agents._table_agent import TableAgent
 from optimist.data import Dataset, Recorder, Spec, from_arrays
 from optimist.training.loggers.jsonl import Jsonl
+from optimist.training.settings import with_values
 from optimist.training.storage.run_folder import RunFolder
-from optimist.training.values import with_values
 from patience import PATIENCE
 
 GAME = "minatar/breakout"

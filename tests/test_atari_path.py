@@ -11,7 +11,8 @@ from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.data.verify import verify
 from optimist.studies.scores import reference
-from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import read_config
 
 SMALL = ["--network.torso", "mlp"]  # the paper's network takes minutes here
 COLLECT = ["collect", "atari/Breakout", "--preset", "dqn-nature", "--lanes", "4", "--warm-up", "160"]

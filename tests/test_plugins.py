@@ -24,7 +24,7 @@ from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.studies.work import performed
 from optimist.training.loggers import logger_classes
-from optimist.training.storage.code_versions import other_code, own_code
+from optimist.training.storage.configuration import other_code, own_code
 
 PACKAGE = '''
 """Four plug-ins, as somebody would write them who read CONTRIBUTING."""

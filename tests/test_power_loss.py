@@ -15,7 +15,8 @@ from optimist.training.offline import OfflineTraining
 from optimist.training.settings import Training
 from optimist.training.storage import rows
 from optimist.training.storage.checkpoint import load_state, save_state
-from optimist.training.storage.run_folder import RunFolder, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import RunFolder
 from power_loss import ForgetfulDisk, after_every
 
 

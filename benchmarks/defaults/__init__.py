@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.defaults.problems import KINDS, PROBLEMS, STEPS, Problem, at_random, learned, played, returns
 from optimist import api
 from optimist.data.dataset import Dataset
-from optimist.training.storage.alarms import read_alarms
+from optimist.training.storage.run_folder import read_alarms
 
 SEEDS, EPISODES = 3, {"bandit": 2_000}
 SHARES = {"half random": 0.5, "tenth random": 0.1}

@@ -45,10 +45,10 @@ import numpy as np
 from optimist import api, envs
 from optimist.data.dataset import Dataset
 from optimist.envs.minatar import GAMES
+from optimist.training.evaluation import play_out_on_device
 from optimist.training.feeding import feed_of
 from optimist.training.guard import answers, probes_of, sizes
 from optimist.training.learner import Learner, advance
-from optimist.training.play.rollout import play_out_on_device
 from optimist.training.resolve import resolve_for_log, resolve_training
 from optimist.training.terminal import Interrupted
 

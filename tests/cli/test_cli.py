@@ -15,7 +15,7 @@ from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
 from optimist.training.run import load_run
-from optimist.training.storage.run_folder import read_episodes
+from optimist.training.storage.rows import read_episodes
 from patience import PATIENCE
 
 TRAIN = ["--steps", "20", "--evaluate-every", "10", "--episodes", "2", "--seeds", "0,1", *small_words("dqn")]

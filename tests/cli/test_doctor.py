@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from optimist.cli.main import main
 from optimist.errors import StorageError
 from optimist.studies import diagnosis, status
-from optimist.training.storage.alarms import Alarm, write_alarms
+from optimist.training.storage.run_folder import Alarm, write_alarms
 
 HOLD = """
 import filelock, sys

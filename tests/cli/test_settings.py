@@ -9,8 +9,7 @@ from optimist.agents import agent_class, available
 from optimist.cli.settings import read, settings_of, shown
 from optimist.cli.words import CommandLine, setting_words
 from optimist.errors import UsageError
-from optimist.training.settings import Collection, Training
-from optimist.training.values import with_values
+from optimist.training.settings import Collection, Training, with_values
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from optimist.studies import study_file
 from optimist.studies.folders import folder_names
 from optimist.studies.job import Job
 from optimist.studies.preparation import check_logs
-from optimist.training.settings import Training
-from optimist.training.values import with_values
+from optimist.training.settings import Training, with_values
 
 TABLE = {
     "title": "A little study",

@@ -32,11 +32,10 @@ from optimist.studies.work import check_trusted
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import PLACES, feed_of
 from optimist.training.run import load_run
-from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.configuration import changes, toml
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
+from optimist.training.storage.rows import read_episodes, read_metrics
+from optimist.training.storage.run_folder import Alarm, RunFolder, read_alarms, read_config, write_alarms
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, folder_until_exit, recorded, state, two_checkpoints
 

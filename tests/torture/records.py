@@ -18,12 +18,11 @@ from optimist.studies.report.study_warnings import first_alarm
 from optimist.studies.results import logs
 from optimist.training.loggers.wandb import FOLDER, Sent
 from optimist.training.run import load_run
-from optimist.training.storage import alarms, rows, selected
-from optimist.training.storage.code_versions import read_versions
-from optimist.training.storage.configuration import fingerprint
-from optimist.training.storage.metrics import curves_of, read_metrics
-from optimist.training.storage.policies import kept_steps
-from optimist.training.storage.run_folder import METRICS, read_config
+from optimist.training.storage import rows, run_folder, selected
+from optimist.training.storage.checkpoint import kept_steps
+from optimist.training.storage.configuration import fingerprint, read_versions
+from optimist.training.storage.rows import METRICS, curves_of, read_metrics
+from optimist.training.storage.run_folder import read_config
 from torture.campaign import SURVIVED, Campaign
 from torture.files import forge, log, one_line, trained
 from torture.subjects import folder_until_exit
@@ -66,9 +65,9 @@ def selection(run: Path, random: np.random.Generator) -> None:
 def alarm(run: Path, random: np.random.Generator) -> None:
     record = {"0": {"step": 10, "healthy": 5, "value": 9.0, "bound": 3.0}}
     forge(record, random)
-    (run / alarms.NAME).write_text(sealed(record))
-    found = alarms.read_alarms(run)
-    alarms.write_alarms(run, found)
+    (run / run_folder.ALARMS).write_text(sealed(record))
+    found = run_folder.read_alarms(run)
+    run_folder.write_alarms(run, found)
     if found:
         first_alarm(found)
 

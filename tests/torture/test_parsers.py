@@ -21,7 +21,7 @@ from optimist.studies import status, study_file
 from optimist.studies.results import logs
 from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.loggers.wandb import Sent
-from optimist.training.storage import alarms, code_versions, episodes, metrics, rows, run_folder, selected
+from optimist.training.storage import configuration, rows, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
 numbers = st.integers() | st.sampled_from([-1, 0, 2**31, 2**63, 10**30]) | st.floats()
@@ -77,7 +77,7 @@ def test_a_checkpoint_of_any_header(header, data):
 @given(st.binary(max_size=200) | st.dictionaries(st.sampled_from(["0", "1", "sha256"]), plain))
 def test_alarms_of_any_bytes(content):
     content = content if isinstance(content, bytes) else json.dumps(content).encode()
-    refused_in_one_line(alarms.NAME, content, alarms.read_alarms)
+    refused_in_one_line(run_folder.ALARMS, content, run_folder.read_alarms)
 
 
 @settings(deadline=None)
@@ -90,10 +90,10 @@ def test_a_configuration_of_any_bytes(content):
 @given(st.binary(max_size=200), st.booleans())
 def test_rows_of_any_bytes(content, checked):
     def read(folder: Path) -> None:
-        run_folder.read_episodes(folder)
-        rows.rewind(folder / "episodes.csv", 3, episodes.HEADER, comes_again=True)
+        rows.read_episodes(folder)
+        rows.rewind(folder / "episodes.csv", 3)
 
-    header = episodes.HEADER if checked else episodes.PLAIN
+    header = rows.HEADER if checked else rows.PLAIN
     refused_in_one_line("episodes.csv", header.encode() + content, read)
 
 
@@ -151,7 +151,7 @@ def test_what_a_service_was_told_of_any_values(record):
         service = Sent(folder)
         assert service.news(10**9, {"loss": 0.5}, seed=0) in ({}, {"loss": 0.5})
         service.note(10**9, {"loss": 0.5}, seed=0)
-        assert isinstance(service.name, str) and all(isinstance(run, str) for run in service.runs.values())
+        assert isinstance(service.name, str)
 
     content = record if isinstance(record, bytes) else json.dumps(record).encode()
     refused_in_one_line("wandb.json", content, read)
@@ -180,31 +180,31 @@ def test_remembered_logs_of_any_values(record):
 @example([{"step": float("inf"), "seed": 0}])
 def test_figures_of_any_values_under_their_checks(written):
     def read(folder: Path) -> None:
-        (folder / run_folder.METRICS).unlink()
-        rows.append(folder / run_folder.METRICS, [json.dumps(row) for row in written])
-        estimator_sheet(found := metrics.read_metrics(folder))
-        metrics.curves_of(found, "loss")
+        (folder / rows.METRICS).unlink()
+        rows.append(folder / rows.METRICS, [json.dumps(row) for row in written])
+        estimator_sheet(found := rows.read_metrics(folder))
+        rows.curves_of(found, "loss")
 
-    refused_in_one_line(run_folder.METRICS, b"", read)
+    refused_in_one_line(rows.METRICS, b"", read)
 
 
 @settings(deadline=None)
 @given(plain | st.dictionaries(words, plain))
 def test_versions_of_any_values(record):
     def read(folder: Path) -> None:
-        assert all(isinstance(each, str) for each in code_versions.read_versions(folder).values())
+        assert all(isinstance(each, str) for each in configuration.read_versions(folder).values())
 
     refused_in_one_line("versions.json", json.dumps(record).encode(), read)
 
 
 DEEP = {
     "manifest.json": manifest.read,
-    "alarms.json": alarms.read_alarms,
+    "alarms.json": run_folder.read_alarms,
     "selection.json": selected.read_selection,
     "study.json": status.read_record,
-    "versions.json": code_versions.read_versions,
+    "versions.json": configuration.read_versions,
     "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
-    "metrics.jsonl": metrics.read_metrics,
+    "metrics.jsonl": rows.read_metrics,
     "config.toml": run_folder.read_config,
 }
 

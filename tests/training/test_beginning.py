@@ -15,8 +15,7 @@ from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning
 from optimist.training.learner import advance
-from optimist.training.play.memory import Mixed
-from optimist.training.play.replay import Replay
+from optimist.training.play.replay import Mixed, Replay
 from optimist.training.resolve import resolve_collection
 from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint

@@ -24,7 +24,7 @@ from optimist.errors import DataError, UsageError
 from optimist.training.evaluation import _stream, check_playable, evaluate
 from optimist.training.learner import Learner
 from optimist.training.play.acting import act
-from optimist.training.play.memory import Memory, Mixed, Recall
+from optimist.training.play.replay import Memory, Mixed, Recall
 
 ACTIONS, LENGTH = 4, 5
 GATES = "gym/Gates-v0"

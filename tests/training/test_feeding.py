@@ -13,9 +13,8 @@ from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.data.disk import reader as reading
 from optimist.errors import DataError, UsageError
 from optimist.training import feeding as homes
-from optimist.training.feeding import DeviceFeed, StreamedFeed, feed_of
+from optimist.training.feeding import DeviceFeed, Gather, Join, StreamedFeed, Unpack, feed_of
 from optimist.training.learner import Learner, advance
-from optimist.training.minibatches import Gather, Join, Unpack
 from optimist.training.play.acting import blank, pushed
 
 
@@ -72,7 +71,7 @@ def test_every_home_trains_to_the_same_bits(images):
     samplers = [Sampler(images, batch=8, n_step=3, clip=1.0, seed=seed) for seed in seeds]
     on_device = trained(feed_of(samplers, "device"), learner, seeds)
     in_memory = trained(feed_of(samplers, "memory"), learner, seeds)
-    some_frames = 50 * homes.frame_bytes(images.spec)
+    some_frames = 50 * images.spec.frame_bytes
     compressed = trained(feed_of(samplers, "compressed", some_frames), learner, seeds)
     assert_same_bits(on_device, in_memory)
     assert_same_bits(on_device, compressed)
@@ -152,7 +151,7 @@ def test_a_view_takes_only_its_own_frames_to_the_device(images):
 
 def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
     samplers = [Sampler(images)]
-    decoded = images.timeline.frame_count * homes.frame_bytes(images.spec)
+    decoded = images.timeline.frame_count * images.spec.frame_bytes
     assert isinstance(feed_of(samplers, memory=decoded), DeviceFeed)
     compressed = feed_of(samplers, memory=decoded - 1)
     assert isinstance(compressed, StreamedFeed)
@@ -172,7 +171,7 @@ def test_no_view_needs_more_frames_than_its_home_is_chosen_for(images, view):
 
 
 def test_a_part_of_a_log_is_on_the_device_though_the_whole_would_not_fit(images):
-    size, one, other = homes.frame_bytes(images.spec), images.first(20), images.last(20)
+    size, one, other = images.spec.frame_bytes, images.first(20), images.last(20)
     samplers = [Sampler(one), Sampler(one), Sampler(other)]
     needed = homes._frames_needed(samplers)
     assert 40 < needed < images.timeline.frame_count / 2
@@ -205,13 +204,13 @@ def test_an_accelerator_packs_the_frames_that_do_not_fit_decoded(monkeypatch):
 def test_a_chunk_stays_within_its_bytes_however_large_the_batch(images):
     for batch in (1, 32, 1000, 200_000):
         home = StreamedFeed([Sampler(images, batch=batch)], kept=0)
-        per_step = batch * 2 * 4 * homes.frame_bytes(images.spec)
+        per_step = batch * 2 * 4 * images.spec.frame_bytes
         assert home.steps_at_once == 1 or home.steps_at_once * per_step <= homes.STREAMED_BYTES
 
 
 def test_streaming_does_not_grow(images):
     home = StreamedFeed([Sampler(images, batch=32)], kept=20)
-    chunk = 8 * 32 * 2 * 4 * homes.frame_bytes(images.spec)
+    chunk = 8 * 32 * 2 * 4 * images.spec.frame_bytes
     held, peak = np.zeros((2, 90), int)
     tracemalloc.start()
     for number in range(90):

@@ -20,9 +20,8 @@ from optimist.training.offline import OfflineTraining
 from optimist.training.resolve import resolve_collection
 from optimist.training.run import load_run
 from optimist.training.settings import Training
-from optimist.training.storage.alarms import Alarm, read_alarms
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import read_config
+from optimist.training.storage.rows import read_metrics
+from optimist.training.storage.run_folder import Alarm, read_alarms, read_config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from optimist.training.measures import HeldOut, held_out_courses, held_out_remar
 from optimist.training.offline import OfflineTraining
 from optimist.training.run import load_run
 from optimist.training.settings import Training
-from optimist.training.storage.metrics import read_metrics
+from optimist.training.storage.rows import read_metrics
 from optimist.training.storage.run_folder import read_config
 
 NAME = "held_out_loss_q"

@@ -82,7 +82,7 @@ def test_runs_that_share_a_machine_share_its_memory(machine, monkeypatch):
 
 def test_the_feed_keeps_to_the_share(machine, monkeypatch, tmp_path):
     dataset = pixels(tmp_path / "log")
-    frames = dataset.timeline.frame_count * feeding.frame_bytes(dataset.spec)
+    frames = dataset.timeline.frame_count * dataset.spec.frame_bytes
     machine("0::/\n", **{"memory.max": str(4 * frames)})
     samplers = [Sampler(dataset, batch=4, gamma=0.99, seed=0)]
     assert isinstance(feeding.feed_of(samplers), feeding.DeviceFeed)

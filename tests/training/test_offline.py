@@ -16,8 +16,8 @@ from optimist.training.measures import Measures
 from optimist.training.offline import OfflineTraining
 from optimist.training.run import load_run
 from optimist.training.settings import Training
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.storage.rows import read_episodes, read_metrics
+from optimist.training.storage.run_folder import read_config
 from optimist.training.terminal import Interrupted
 
 SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)

@@ -21,7 +21,8 @@ from optimist.training.online import OnlineTraining
 from optimist.training.play.playing import acting_key
 from optimist.training.run import load_run
 from optimist.training.settings import Collection
-from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import read_config
 from optimist.training.terminal import Interrupted
 
 SHORT = Collection(

@@ -11,8 +11,7 @@ from optimist.data import Dataset, Sampler, Spec, from_arrays
 from optimist.data.packing import GROUP, LINE, joined, nbytes, packed
 from optimist.errors import UsageError
 from optimist.training import feeding
-from optimist.training import minibatches as packed_frames
-from optimist.training.minibatches import estimated_bytes, frames_at, on_device, sent
+from optimist.training.feeding import estimated_bytes, frames_at, on_device, sent
 
 # The bytes of a frame fill its last word or not, and its words fill the last word of a mask or not.
 SPECS = {

@@ -14,7 +14,7 @@ from optimist.data.sampling import FiveBuffers, Sampler
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
-from optimist.training.play.memory import Memory, Recall
+from optimist.training.play.replay import Memory, Recall
 from optimist.training.resolve import clipping, is_own, observation_scaling, resolve_for_log
 from optimist.training.scaling import extremes, outlier, remarks, suggested_limit, value_size
 from optimist.training.scaling import suggested_scale as suggestion

@@ -22,8 +22,8 @@ from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage.checkpoint import save_state
 from optimist.training.storage.configuration import fingerprint, toml
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes, write_episodes
+from optimist.training.storage.rows import read_episodes, read_metrics, write_episodes
+from optimist.training.storage.run_folder import RunFolder, read_config
 from patience import PATIENCE
 
 CONFIG = {

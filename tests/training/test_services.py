@@ -12,7 +12,8 @@ from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.settings import Collection, Training
-from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import read_config
 
 TRAINING = Training(steps=8, evaluate_every=4, episodes=1, batch=4)
 COLLECTION = Collection(steps=32, lanes=4, window=32, warm_up=8, batch=4, evaluate_every=16, episodes=1)

@@ -19,13 +19,13 @@ from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.errors import DataError, RunError, UsageError
-from optimist.training.feeding import DeviceFeed, frame_bytes
+from optimist.training.feeding import DeviceFeed
 from optimist.training.run import Run, load_run
 from optimist.training.scaling import Inputs, measured, takes_scaling
 from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
 from optimist.training.settings import Training
 from optimist.training.storage.configuration import IN_MEMORY, fingerprint
-from optimist.training.storage.policies import kept_steps, load_policy
+from optimist.training.storage.checkpoint import kept_steps, load_policy
 from optimist.training.storage.run_folder import read_config, refuse_unless_run
 
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
@@ -327,7 +327,7 @@ def _thinned(log: Log, candidates: float, logs: int, most: int | None, notes: li
     divided first, because a run holds out episodes of the whole log; a part would give different ones."""
     spec, steps = log.learned.spec, len(log.learned) + len(log.held)
     action = int(np.prod(spec.action_shape)) * 4
-    room = max(1, int(ROOM / logs / (frame_bytes(spec) + candidates * (2 * action + 8))))
+    room = max(1, int(ROOM / logs / (spec.frame_bytes + candidates * (2 * action + 8))))
     share = min(room, most or room) / steps
     if share >= 1 or len(log.learned.starts) < 2:
         return log

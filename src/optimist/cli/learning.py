@@ -111,9 +111,9 @@ def _print_estimates(run: Path) -> None:
     """What the log alone says of the policies, and what to do with them."""
     from optimist.studies.scores.curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
-    from optimist.training.storage.alarms import read_alarms
-    from optimist.training.storage.metrics import read_metrics
-    from optimist.training.storage.policies import kept_steps
+    from optimist.training.storage.checkpoint import kept_steps
+    from optimist.training.storage.rows import read_metrics
+    from optimist.training.storage.run_folder import read_alarms
 
     sheet = estimator_sheet(read_metrics(run))
     if sheet.rows:
@@ -151,7 +151,7 @@ def collect(
 def _with_options(environment: str, game: dict[str, Any]) -> str:
     """The environment's name with the given options."""
     from optimist import envs
-    from optimist.training.values import with_values
+    from optimist.training.settings import with_values
 
     usual = envs.options_of(environment) if environment else None
     if usual is None:

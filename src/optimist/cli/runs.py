@@ -66,7 +66,7 @@ def evaluate(
 
 def _kept_steps(run: Path, step: str | int) -> Iterator[int]:
     """The steps of the policies that the run keeps, as it keeps them, until it is done."""
-    from optimist.training.storage.policies import kept_steps
+    from optimist.training.storage.checkpoint import kept_steps
     from optimist.training.storage.run_folder import is_done, refuse_unless_run
 
     if step != "last":
@@ -101,7 +101,7 @@ def _scores(
 
 def _written(rows: list[Any], out: Path | None, usual: Path) -> Path | None:
     """The file of the episodes; None if it was not asked for and cannot be written."""
-    from optimist.training.storage.run_folder import write_episodes
+    from optimist.training.storage.rows import write_episodes
 
     try:
         write_episodes(out or usual, rows)
@@ -196,7 +196,7 @@ def push(
 ) -> None:
     """Send a run to the Hugging Face Hub: its settings, results and policies, with a card."""
     from optimist.data import hub
-    from optimist.training.storage.policies import kept_steps
+    from optimist.training.storage.checkpoint import kept_steps
     from optimist.training.storage.run_folder import read_config
 
     if not (run / "config.toml").exists():

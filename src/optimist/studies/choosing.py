@@ -7,8 +7,8 @@ from typing import Any
 from optimist.choosing.estimators import USUAL
 from optimist.choosing.selecting import UPDATES, select_policy
 from optimist.studies.job import Job
+from optimist.training.storage.checkpoint import kept_steps
 from optimist.training.storage.configuration import fingerprint
-from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import is_of_all, read_selection
 

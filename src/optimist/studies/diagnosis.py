@@ -30,9 +30,9 @@ from optimist.errors import (
     some_of,
 )
 from optimist.studies import status
-from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
-from optimist.training.storage.configuration import IN_MEMORY, fingerprint
-from optimist.training.storage.metrics import read_metrics
+from optimist.training.storage import checkpoint, run_folder
+from optimist.training.storage.configuration import IN_MEMORY, fingerprint, versions
+from optimist.training.storage.rows import read_episodes, read_metrics
 
 DISTRIBUTION = "optimist-rl"
 NEWEST_TRIED = (3, 14)
@@ -182,7 +182,7 @@ def run(path: Path) -> Iterator[Finding]:
         return
     yield from _progress(path, config)
     yield from _its_log(config)
-    for read in (read_metrics, run_folder.read_episodes):
+    for read in (read_metrics, read_episodes):
         try:
             read(path)
         except RunError as problem:
@@ -222,7 +222,7 @@ def _its_log(config: dict) -> Iterator[Finding]:
 
 def _alarms(path: Path) -> Iterator[Finding]:
     try:
-        diverged = alarms.read_alarms(path)
+        diverged = run_folder.read_alarms(path)
     except RunError as problem:
         yield Finding(str(problem), RunError)
         return
@@ -235,7 +235,7 @@ def _alarms(path: Path) -> Iterator[Finding]:
 def _versions(path: Path) -> Iterator[Finding]:
     try:
         made_with = json_value((path / "versions.json").read_text("utf-8"))
-        now = code_versions.versions()
+        now = versions()
         other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
     except (OSError, ValueError, AttributeError, TypeError):
         yield Finding(f"{path / 'versions.json'} is missing or damaged: the run works without it", note=True)

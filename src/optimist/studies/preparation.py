@@ -10,7 +10,7 @@ from optimist.errors import DataError, RunError, UsageError, some_of
 from optimist.studies.job import Job, Standing
 from optimist.studies.store import Store, is_address
 from optimist.training.evaluation import other_options
-from optimist.training.storage.code_versions import other_code, own_code, read_versions
+from optimist.training.storage.configuration import other_code, own_code, read_versions
 
 log = logging.getLogger("optimist")
 NAMED = 3  # runs that an error names; it counts the others

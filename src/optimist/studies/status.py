@@ -11,7 +11,7 @@ from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.data.disk.records import json_value, record
 from optimist.errors import RunError
 from optimist.studies.job import Job, Standing
-from optimist.training.storage.run_folder import METRICS
+from optimist.training.storage.rows import METRICS
 
 FILE = "study.json"  # in the study's folder: its title, settings and jobs
 FAILED = "FAILED"  # in a job's folder: the error of its last attempt

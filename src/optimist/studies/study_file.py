@@ -18,8 +18,7 @@ from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.report import figures
 from optimist.studies.scores.normalisation import BUILT_IN, normaliser
-from optimist.training.settings import Collection
-from optimist.training.values import fits, in_words
+from optimist.training.settings import Collection, fits, in_words
 
 KEYS = {  # every key of a study's file, and its kind
     "title": str,

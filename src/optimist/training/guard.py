@@ -21,7 +21,7 @@ from optimist.data.sampling import Sampler, transitions
 from optimist.data.transition import Spec
 from optimist.training.learner import Learner, TrainState
 from optimist.training.settings import CONTINUE, FREEZE, STOP
-from optimist.training.storage.alarms import Alarm
+from optimist.training.storage.run_folder import Alarm
 
 SHARE = 0.95  # of the states, whose values are compared with the log: the largest few may be outliers
 TIMES = 2  # a policy better than the log may be worth more than any of its returns, but not twice as much

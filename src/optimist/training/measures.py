@@ -17,8 +17,8 @@ from optimist.training.guard import UNREACHED, Guard, Probes, answers, probes_of
 from optimist.training.learner import Learner, TrainState
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.settings import FREEZE, STOP, Training
-from optimist.training.storage.alarms import Alarm
-from optimist.training.storage.metrics import RunCurve, curves_of
+from optimist.training.storage.rows import RunCurve, curves_of
+from optimist.training.storage.run_folder import Alarm
 
 ENDLESS = 0.9999  # the discount that a sum without discount counts as, where it must be finite
 SLOW = 0.05  # share of a full Adam step; smaller steps give a warning

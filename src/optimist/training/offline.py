@@ -29,10 +29,9 @@ from optimist.training.scaling import Inputs, measured, remarks
 from optimist.training.seed_logs import hold_out_remark, whole
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settings import Training
-from optimist.training.storage.alarms import write_alarms
 from optimist.training.storage.configuration import IN_MEMORY, as_config
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
+from optimist.training.storage.rows import read_metrics
+from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study, write_alarms
 from optimist.training.terminal import StopRequest
 
 log = logging.getLogger("optimist")

@@ -31,8 +31,7 @@ from optimist.training.resolve import resolve_for_environment
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
-from optimist.training.storage.code_versions import versions
-from optimist.training.storage.configuration import as_config
+from optimist.training.storage.configuration import as_config, versions
 from optimist.training.storage.run_folder import RunFolder
 from optimist.training.terminal import StopRequest, say
 

@@ -18,8 +18,7 @@ from optimist.errors import UsageError, closest, in_one_line
 from optimist.training.recipes import Recipe, recipe_for, replaced
 from optimist.training.scaling import outlier, suggested_limit, suggested_scale, takes_scaling
 from optimist.training.seed_logs import FEWEST, USUAL_SHARE, SeedLogs, parts, whole
-from optimist.training.settings import AUTO, Collection, Training
-from optimist.training.values import field_names, names_of, with_values
+from optimist.training.settings import AUTO, Collection, Training, field_names, names_of, with_values
 
 if TYPE_CHECKING:
     from optimist.training.beginning import Beginning

@@ -26,10 +26,10 @@ from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.scaling import Inputs
 from optimist.training.settings import FREEZE
 from optimist.training.storage import checkpoint
-from optimist.training.storage.alarms import read_alarms
+from optimist.training.storage.checkpoint import kept_steps, load_policy
 from optimist.training.storage.configuration import IN_MEMORY, fingerprint
-from optimist.training.storage.policies import kept_steps, load_policy
-from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import read_alarms, read_config
 from optimist.training.storage.selected import chosen_policy
 
 OWN_PLAY = "its own play"  # the data of an online agent

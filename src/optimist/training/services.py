@@ -15,7 +15,7 @@ from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loggers import Logger, logger_classes
 from optimist.training.storage import checkpoint
-from optimist.training.storage.policies import Policies
+from optimist.training.storage.checkpoint import Policies
 from optimist.training.storage.run_folder import RunFolder
 from optimist.training.terminal import Bar, StopRequest
 

@@ -13,8 +13,8 @@ from optimist.cli.main import main
 from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.loggers.jsonl import Jsonl
 from optimist.training.measures import in_words
-from optimist.training.storage.alarms import Alarm, write_alarms
-from optimist.training.storage.metrics import curves_of, read_metrics
+from optimist.training.storage.rows import curves_of, read_metrics
+from optimist.training.storage.run_folder import Alarm, write_alarms
 
 WORDS = [
     "--steps",

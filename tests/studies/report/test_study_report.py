@@ -41,8 +41,8 @@ from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
 from optimist.studies.status import job_status, note_failure, write_jobs
-from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.configuration import toml
+from optimist.training.storage.run_folder import Alarm, write_alarms
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
 

@@ -11,7 +11,7 @@ from little import small
 from optimist.data.dataset import Dataset
 from optimist.training.online import OnlineTraining
 from optimist.training.play import playing
-from optimist.training.play.fused import PlannedRow, _without_cut
+from optimist.training.play.playing import PlannedRow, _without_cut
 from optimist.training.settings import Collection
 from optimist.training.terminal import Interrupted
 

@@ -263,11 +263,6 @@ def test_a_file_larger_than_any_such_state_is_not_read(tmp_path):
         load_state(tmp_path, LIKE)
 
 
-def test_states_that_are_not_finite_are_read_where_they_are_wanted(tmp_path):
-    save_state(tmp_path, 1, {"w": np.array([np.nan], np.float32)})
-    assert load_state(tmp_path, {"w": np.zeros(1, np.float32)}, finite=False)[0] == 1
-
-
 @pytest.mark.parametrize("kind", ["a folder", "a read error"])
 def test_an_unreadable_newest_state_is_named_and_passed_over(tmp_path, caplog, monkeypatch, kind):
     save_state(tmp_path, 1, state(1))

@@ -12,7 +12,7 @@ from optimist.data import Dataset
 from optimist.errors import RunError, UsageError
 from optimist.training.offline import OfflineTraining
 from optimist.training.settings import Training
-from optimist.training.storage.policies import Policies, kept_steps
+from optimist.training.storage.checkpoint import Policies, kept_steps
 from optimist.training.storage.run_folder import RunFolder, read_config
 
 SHORT = {"steps": 100, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}

@@ -14,10 +14,8 @@ from optimist.training.evaluation import EpisodeScore
 from optimist.training.offline import OfflineTraining
 from optimist.training.settings import Training
 from optimist.training.storage import rows
-from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
-from optimist.training.storage.episodes import HEADER
-from optimist.training.storage.metrics import read_metrics
-from optimist.training.storage.run_folder import RunFolder, read_episodes
+from optimist.training.storage.rows import read_episodes, read_metrics
+from optimist.training.storage.run_folder import Alarm, RunFolder, read_alarms, write_alarms
 
 STEPS = (10, 20, 30)
 FILES = ("metrics.jsonl", "episodes.csv", "alarms.json")
@@ -73,7 +71,7 @@ def test_120_flips_are_named_and_the_run_goes_on(run, caplog):
             folder.add_episodes([EpisodeScore(40, 0, 0, 1.0, 7)])
         [told] = [record.getMessage() for record in caplog.records]
         assert str(run / name) in told and ("line " in told or name == "alarms.json")
-        assert rows.has_step(run / "episodes.csv", 40, HEADER)
+        assert rows.has_step(run / "episodes.csv", 40)
 
 
 def lines(path) -> list[str]:

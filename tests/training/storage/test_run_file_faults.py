@@ -10,8 +10,8 @@ from little import add_metrics, largest_file
 from optimist.cli.main import main
 from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.storage.alarms import read_alarms
-from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
+from optimist.training.storage.rows import read_episodes
+from optimist.training.storage.run_folder import RunFolder, read_alarms, read_config
 
 EPISODES = [EpisodeScore(10, 0, number, 1.5, 7) for number in range(20)]
 BROKEN = "/proc/self/mem"  # it opens, and reading it is an input/output error
@@ -43,13 +43,13 @@ def test_rows_are_not_written_through_a_link(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "read"),
+    ("name", "episode_columns"),
     [("episodes.csv", read_episodes), ("config.toml", read_config), ("alarms.json", read_alarms)],
 )
-def test_a_read_error_names_its_file(tmp_path, name, read):
+def test_a_read_error_names_its_file(tmp_path, name, episode_columns):
     (tmp_path / name).symlink_to(BROKEN)
     with pytest.raises(OSError, match="Input/output error") as caught:
-        read(tmp_path)
+        episode_columns(tmp_path)
     assert caught.value.filename == str(tmp_path / name)
 
 
@@ -77,9 +77,9 @@ def test_a_path_that_is_not_utf_8_or_holds_control_letters_is_a_path(tmp_path):
 THREADS_OF_A_READING = """
 import os, sys
 from pathlib import Path
-from optimist.training.storage.episodes import read
+from optimist.training.storage.rows import episode_columns
 threads = lambda: set(os.listdir("/proc/self/task"))
-before, found = threads(), read(Path(sys.argv[1]))
+before, found = threads(), episode_columns(Path(sys.argv[1]))
 print(len(found.step), len(threads() - before) <= 1)  # the one that watches for signals
 """
 

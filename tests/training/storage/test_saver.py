@@ -16,7 +16,7 @@ from optimist.training.offline import OfflineTraining
 from optimist.training.services import Saver
 from optimist.training.settings import Training
 from optimist.training.storage import checkpoint
-from optimist.training.storage.tensor_file import TYPES, parts
+from optimist.training.storage.checkpoint import TYPES, parts
 from optimist.training.terminal import Interrupted
 
 TRAINING = Training(steps=80, evaluate_every=20, batch=8, checkpoint_seconds=0, clip_rewards=9.0)

@@ -12,9 +12,8 @@ from optimist.studies.scores.curves import curves, estimator_sheet, estimators_o
 from optimist.studies.sheet import facts_in_words
 from optimist.training.guard import TIMES
 from optimist.training.measures import SHARES, Course, held_out_courses, held_out_remarks, title
-from optimist.training.storage.alarms import read_alarms
-from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
-from optimist.training.storage.run_folder import EPISODES, read_config
+from optimist.training.storage.rows import EPISODES, RunCurve, curves_of, read_metrics
+from optimist.training.storage.run_folder import read_alarms, read_config
 
 NAMED = 6  # seeds up to which a small figure has room for their names
 WIDE = 100  # ratio of values above which the axis is logarithmic

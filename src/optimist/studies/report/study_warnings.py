@@ -13,8 +13,8 @@ from optimist.studies.results import runs as results
 from optimist.studies.results.findings import StudyResults
 from optimist.studies.scores.normalisation import OWN
 from optimist.studies.sheet import number
-from optimist.training.storage.alarms import Alarm, read_alarms
-from optimist.training.storage.code_versions import read_versions as versions_of_run
+from optimist.training.storage.configuration import read_versions as versions_of_run
+from optimist.training.storage.run_folder import Alarm, read_alarms
 from optimist.training.storage.selected import NAME as SELECTION
 
 BEYOND = 10  # times the difference of player and random play

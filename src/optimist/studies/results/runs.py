@@ -15,7 +15,7 @@ from optimist.studies.scores.curves import Curve, averages, episodes
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
 from optimist.training.settings import is_due
-from optimist.training.storage.policies import kept_steps
+from optimist.training.storage.checkpoint import kept_steps
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
 

@@ -1,4 +1,4 @@
-"""Learning curves of a run, read from its episodes.csv, and tables of how its seeds ended."""
+"""Learning curves of a run, episode_columns from its episodes.csv, and tables of how its seeds ended."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,7 @@ import numpy as np
 from optimist.errors import RunError, command_line
 from optimist.studies.sheet import Cell, Sheet, number
 from optimist.training.measures import estimators_in, shown, title
-from optimist.training.storage.episodes import EvaluationEpisodes, read
-from optimist.training.storage.metrics import curves_of
+from optimist.training.storage.rows import EvaluationEpisodes, curves_of, episode_columns
 
 RECENT = 3  # evaluations in "mean of last 3", which reduces the effect of one lucky evaluation
 
@@ -23,11 +22,11 @@ def curves(run: Path) -> dict[int, Curve]:
 
 
 def episodes(run: Path) -> EvaluationEpisodes:
-    """All rows of episodes.csv; raises an error for a row that cannot be read."""
+    """All rows of episodes.csv; raises an error for a row that cannot be episode_columns."""
     path = run / "episodes.csv"
     if not path.is_file():
         raise RunError(f"{path} is missing: run `{command_line('evaluate', run)}`")
-    found = read(path)
+    found = episode_columns(path)
     if not len(found.step):
         raise RunError(f"{run} holds no evaluation episodes: run `{command_line('evaluate', run)}`")
     return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from optimist.training.storage import rows
-from optimist.training.storage.run_folder import METRICS
+from optimist.training.storage.rows import METRICS
 
 
 class Jsonl:

@@ -1,9 +1,10 @@
-"""A run folder: the configuration, the results, and the checkpoints from which a run continues."""
+"""A run folder: the configuration, the results, the alarms, and the checkpoints to continue from."""
 
 import contextlib
 import logging
 import math
 import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ import numpy as np
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
-from optimist.data.disk.records import toml_table
+from optimist.data.disk.records import record, sealed, toml_table, unsealed
 from optimist.errors import RunError, StorageError, in_one_line, some_of
-from optimist.training.storage import alarms, checkpoint, code_versions, episodes, rows
-from optimist.training.storage.configuration import changes, fingerprint, toml
-from optimist.training.storage.episodes import EpisodeScore
+from optimist.training.storage import checkpoint, rows
+from optimist.training.storage.configuration import VERSIONS, changes, fingerprint, record_versions, toml
+from optimist.training.storage.rows import EPISODES, METRICS, EpisodeScore
 from optimist.training.storage.selected import NAME as SELECTION
 
-EPISODES, METRICS = episodes.NAME, "metrics.jsonl"
+ALARMS = "alarms.json"  # the seeds that diverged
 NAMED = 3  # runs that an error names; it counts the others
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -40,21 +41,11 @@ class RunFolder:
 
     def __init__(self, path: str | Path, config: dict, *, restart: bool = False):
         self.path = Path(path)
-        self.config = config
+        self.config, self.fingerprint = config, fingerprint(config)
+        self.checkpoints = self.path / "checkpoints"
         refuse_log_or_study(self.path)
         make_folder(self.path)
-        self._hold()
-        try:
-            if restart:
-                self._forget()
-            self._agree_on_config()
-        except BaseException:
-            self.release()
-            raise
-
-    def _hold(self) -> None:
-        """Lock the folder; the lock ends with the process. InUseError names the process that has the lock."""
-        self._lock = FolderLock(self.path)
+        self._lock = FolderLock(self.path)  # it ends with the process
         try:
             died = self._lock.acquire()
         except HeldError as held:
@@ -63,47 +54,44 @@ class RunFolder:
             ) from None
         if died is not None:
             log.warning("taking over %s from %s, which no longer runs", self.path, in_one_line(died))
+        try:
+            if restart:
+                self._forget()
+            self._agree_on_config()
+        except BaseException:
+            self.release()
+            raise
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
-        for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
-            _remove_tree(self.path / name)
-        grown = [self.path / name for name in (METRICS, EPISODES)]
-        names = ("config.toml", code_versions.NAME, alarms.NAME, SELECTION, "DONE")
-        whole = [self.path / name for name in names]
-        remove(*grown, *whole)
+        for name in ("checkpoints", "diverged", checkpoint.POLICIES, "tensorboard", "loggers"):
+            path = self.path / name
+            try:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)  # of a link only the link, not its target
+            except OSError as problem:
+                raise StorageError(f"cannot remove {path}: {problem.strerror}; make it writable") from problem
+        files = (METRICS, EPISODES, "config.toml", VERSIONS, ALARMS, SELECTION, "DONE")
+        remove(*(self.path / name for name in files))
 
     def _agree_on_config(self) -> None:
         """Write the configuration; RunError if the folder has a run with another. More steps are allowed."""
         file = self.path / "config.toml"
-        if not file.exists():
-            self._refuse_foreign_checkpoints()
-        elif self.checkpoints.exists():
-            before = read_config(self.path)
-            changed = changes(before, self.config)
-            if changed:
-                changed.sort(key=lambda line: line.startswith(("dataset.", "spec.")))  # settings come first
+        if not file.exists():  # only the checkpoints' fingerprints tell the configuration of the run
+            if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
                 raise RunError(
-                    f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
-                    "choose another --out, or start again with --restart"
+                    f"{self.path} has no config.toml, and its checkpoints have another fingerprint: "
+                    "restore the file, choose another --out, or start again with --restart"
                 )
-        write_whole(file, toml(self.config).encode())
-
-    def _refuse_foreign_checkpoints(self) -> None:
-        """Without config.toml, only the checkpoints' fingerprints tell the configuration of the run."""
-        if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
+        elif self.checkpoints.exists() and (changed := changes(read_config(self.path), self.config)):
+            changed.sort(key=lambda line: line.startswith(("dataset.", "spec.")))  # settings come first
             raise RunError(
-                f"{self.path} has no config.toml, and its checkpoints have another fingerprint: "
-                "restore the file, choose another --out, or start again with --restart"
+                f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
+                "choose another --out, or start again with --restart"
             )
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.config)
+        write_whole(file, toml(self.config).encode())
 
     def save_state(self, step: int, state: Any) -> None:
         """Save the rows first, so that a power cut cannot lose rows that are older than the checkpoint."""
@@ -131,26 +119,25 @@ class RunFolder:
         return checkpoint.load_health(self.checkpoints, step, like)
 
     def record_versions(self, more: dict) -> None:
-        code_versions.record(self.path, self.config, more)
+        record_versions(self.path, self.config, more)
 
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint from which the run continues; it is written again."""
         (self.path / "DONE").unlink(missing_ok=True)
-        rows.rewind(self.path / METRICS, step)
-        # The state of this step can be evaluated again.
-        rows.rewind(self.path / EPISODES, step, episodes.HEADER, comes_again=True)
+        for name in (METRICS, EPISODES):
+            rows.rewind(self.path / name, step)
         try:
-            found = alarms.read_alarms(self.path)
-            alarms.write_alarms(self.path, {s: alarm for s, alarm in found.items() if alarm.step <= step})
+            alarms = read_alarms(self.path)
+            write_alarms(self.path, {seed: alarm for seed, alarm in alarms.items() if alarm.step <= step})
         except RunError as problem:
             log.warning("%s", problem)
 
     def has_episodes(self, step: int) -> bool:
         """Was the state of this step evaluated?"""
-        return rows.has_step(self.path / EPISODES, step, episodes.HEADER)
+        return rows.has_step(self.path / EPISODES, step)
 
     def add_episodes(self, played: list[EpisodeScore]) -> None:
-        episodes.append(self.path / EPISODES, played)
+        rows.append(self.path / EPISODES, rows.episode_lines(played))
 
     def _sync_rows(self) -> None:
         for name in (METRICS, EPISODES):
@@ -172,27 +159,23 @@ class RunFolder:
             self.release()
 
 
-def _remove_tree(path: Path) -> None:
-    """Remove a folder and its contents; of a link only the link, not its target."""
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as problem:
-        raise StorageError(f"cannot remove {path}: {problem.strerror}; make it writable") from problem
-
-
 def is_done(path: Path) -> bool:
     """Did the run in this folder come to its end?"""
     return (path / "DONE").exists()
 
 
+def begun(path: str | Path, *, restart: bool = False) -> dict:
+    """The configuration of the run that will continue in this folder; empty if a new one will begin."""
+    path = Path(path)
+    if restart or not (path / "config.toml").exists() or not (path / "checkpoints").exists():
+        return {}
+    return read_config(path)
+
+
 def read_config(path: Path) -> dict:
     """The resolved configuration of a run."""
     file = Path(path) / "config.toml"
-    if not file.exists():
-        refuse_unless_run(Path(path))
+    refuse_unless_run(Path(path))
     try:
         with naming(file):
             return toml_table(file.read_text(encoding="utf-8"))
@@ -220,28 +203,42 @@ def refuse_unless_run(folder: Path) -> None:
 def refuse_log_or_study(path: Path) -> None:
     """Raise RunError for a folder that holds a log or a study: their files would be mixed with a run's."""
     for what, pattern in OTHER_USES:
-        found = next((each.name for each in path.glob(pattern)), None)
-        if found:
+        name = next((each.name for each in path.glob(pattern)), None)
+        if name:
             raise RunError(
-                f"{path} holds {what} ({found}), so a run cannot be written there: choose another --out"
+                f"{path} holds {what} ({name}), so a run cannot be written there: choose another --out"
             )
 
 
-def begun(path: str | Path, *, restart: bool = False) -> dict:
-    """The configuration of the run that will continue in this folder; empty if a new one will begin."""
-    path = Path(path)
-    if restart or not (path / "config.toml").exists() or not (path / "checkpoints").exists():
+@dataclass(frozen=True)
+class Alarm:
+    """A seed that diverged."""
+
+    step: int  # at which it was noticed
+    healthy: int  # step of its last healthy policy
+    value: float | None  # the size that 95 of 100 values did not exceed; none if it was not finite
+    bound: float  # the largest size of a return-to-go in its log
+
+
+def write_alarms(run: Path, alarms: dict[int, Alarm]) -> None:
+    """Write the alarms of these seeds; without any there is no file."""
+    if alarms:
+        content = {str(seed): asdict(alarm) for seed, alarm in alarms.items()}
+        write_whole(run / ALARMS, sealed(content).encode())
+    else:
+        remove(run / ALARMS)
+
+
+def read_alarms(run: Path) -> dict[int, Alarm]:
+    """The seeds that diverged."""
+    file = Path(run) / ALARMS
+    if not file.exists():
         return {}
-    return read_config(path)
-
-
-def read_episodes(path: Path) -> list[EpisodeScore]:
-    """All evaluation episodes of a run; an empty list if it was never evaluated."""
-    file = Path(path) / EPISODES
-    columns = episodes.read(file) if file.exists() else episodes.NONE
-    return [EpisodeScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
-    """A file of evaluation episodes, one a row."""
-    episodes.write(path, played)
+    try:
+        with naming(file):
+            content = unsealed(file.read_bytes())
+        return {int(seed): record(Alarm, row) for seed, row in content.items()}
+    except ValueError as problem:
+        raise RunError(
+            f"{file} is damaged: restore it from a copy, or remove it and lose its warnings"
+        ) from problem

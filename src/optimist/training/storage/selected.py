@@ -10,7 +10,7 @@ from typing import Any
 from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import record, sealed, unsealed
 from optimist.errors import RunError, StorageError, UndecidedError, command_line, in_one_line
-from optimist.training.storage.policies import kept_steps
+from optimist.training.storage.checkpoint import kept_steps
 
 NAME = "selection.json"
 VERSION = 1
