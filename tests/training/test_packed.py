@@ -41,7 +41,7 @@ def changing(spec: Spec, share: float, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", SPECS)
 @settings(max_examples=4)
 @given(share=st.sampled_from([0, 0.01, 0.3, 1]), seed=st.integers(0, 2**32 - 1))
-def test_unpacked_frames_are_the_frames(kind, share, seed):
+def test_unfeeding_are_the_frames(kind, share, seed):
     spec, random = SPECS[kind], np.random.default_rng(seed)
     frames = changing(spec, share, seed)
     code = joined([packed(frames[first : first + GROUP]) for first in range(0, COUNT, GROUP)])
@@ -73,7 +73,7 @@ def test_the_parts_of_a_long_log_are_sent_one_after_the_other(monkeypatch):
     ends = np.arange(COUNT) % 50 == 49
     log = from_arrays(frames, *np.zeros((2, COUNT), int), ends, truncations=False)
     one = on_device(log.timeline, np.arange(log.timeline.frame_count))
-    monkeypatch.setattr(packed_frames, "AT_ONCE", 1)
+    monkeypatch.setattr(feeding, "AT_ONCE", 1)
     assert all(map(np.array_equal, one, on_device(log.timeline, np.arange(log.timeline.frame_count))))
 
 

@@ -189,8 +189,8 @@ def _opened(path: Path, like: Any = None) -> tuple[Arrays, str]:
     try:
         (length,) = struct.unpack("<Q", content[:8])
         metadata = json.loads(content[8 : 8 + length])["__metadata__"]
-        step, made_with = str(metadata[STEP]), str(metadata[FINGERPRINT])
-    except (struct.error, ValueError, KeyError, TypeError, RecursionError):
+        step, made_with = (str(metadata.get(name, "")) for name in (STEP, FINGERPRINT))
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         step, made_with = "", ""  # it says nothing of itself
     if step != str(step_of(path)):
         raise Unusable(f"is not a checkpoint of this step, it says step {in_one_line(step, 20) or 'nothing'}")
