@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import optimist
+from optimist.cli import index
 
 
 def small_log() -> optimist.Dataset:
@@ -62,6 +63,7 @@ def test_naming_the_package_imports_neither_jax_nor_numpy() -> None:
 
 def test_the_commands_of_datasets_do_without_jax(tmp_path: Path) -> None:
     """Its import takes a second, and logs are looked at on machines that cannot train."""
+    index.environments()  # made once, with JAX, and kept until a file of the package changes
     rows = "".join(f"{n // 10},{n},{n % 3},1.0,{int(n % 10 == 9)}\n" for n in range(40))
     (tmp_path / "log.csv").write_text("episode,x,action,reward,done\n" + rows)
     columns = "--observations x --terminals done --episodes episode"
