@@ -24,8 +24,8 @@ from optimist.training.run import Run, load_run
 from optimist.training.scaling import Inputs, measured, takes_scaling
 from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
 from optimist.training.settings import Training
-from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 from optimist.training.storage.checkpoint import kept_steps, load_policy
+from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 from optimist.training.storage.run_folder import read_config, refuse_unless_run
 
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
