@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.rules.joining import Joining, LeftOut, joined, with_last_frame
+from optimist.data.rules.checks import are_flags
+from optimist.data.rules.joining import Joining, LeftOut, at_ends, if_known, joined, with_last_frame
 from optimist.data.rules.log import Asked, Log, Part
-from optimist.data.rules.masks import are_flags, at_ends, if_known
 from optimist.data.rules.plan import Plan
 from optimist.data.timeline import MemoryFrames, Timeline
 from optimist.data.transition import Columns, Spec

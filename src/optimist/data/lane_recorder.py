@@ -11,8 +11,7 @@ import numpy as np
 from optimist.data.disk.codec import stored_frame_bytes
 from optimist.data.disk.growing import GrowingFolder
 from optimist.data.disk.write_buffer import checked
-from optimist.data.rules.joining import Piece, joined
-from optimist.data.rules.masks import at_ends
+from optimist.data.rules.joining import Piece, at_ends, joined
 from optimist.data.transition import COLUMNS, NEXT, Spec
 from optimist.errors import DataError
 

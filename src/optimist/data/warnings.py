@@ -7,7 +7,7 @@ import numpy as np
 
 from optimist.data.disk.appending import DOUBTS
 from optimist.data.look import FARTHEST, Features, Look
-from optimist.data.rules.propensities import Propensities
+from optimist.data.rules.checks import Propensities
 from optimist.data.views import View
 from optimist.errors import DataError, in_one_line, some_of
 

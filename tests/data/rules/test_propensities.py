@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optimist.data.rules.propensities import Propensities
+from optimist.data.rules.checks import Propensities
 
 STEPS = 4000
 

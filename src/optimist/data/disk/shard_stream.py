@@ -7,8 +7,7 @@ import numpy as np
 
 from optimist.data.disk.manifest import Shard
 from optimist.data.disk.shard import write_shard
-from optimist.data.rules.joining import Piece, joined, with_last_frame
-from optimist.data.rules.masks import at_ends, if_known
+from optimist.data.rules.joining import Piece, at_ends, if_known, joined, with_last_frame
 from optimist.data.transition import NEXT, Spec
 
 SHARD_BYTES, SHARD_STEPS = 2**26, 2**20  # the most of each in a shard: a writer has four shards in memory

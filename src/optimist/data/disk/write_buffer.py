@@ -3,7 +3,7 @@
 import numpy as np
 
 from optimist.data.rules.checks import ACCEPTED
-from optimist.data.rules.masks import at_ends
+from optimist.data.rules.joining import at_ends
 from optimist.data.transition import NEXT, Columns, Spec
 from optimist.errors import DataError
 

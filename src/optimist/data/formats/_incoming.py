@@ -11,10 +11,10 @@ import numpy as np
 
 from optimist.data.disk.records import json_value, record
 from optimist.data.intake import Counts, Intake
+from optimist.data.rules.checks import Propensities
 from optimist.data.rules.joining import Joining
 from optimist.data.rules.log import LANES, Log, Part
 from optimist.data.rules.plan import Plan
-from optimist.data.rules.propensities import Propensities
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 

@@ -1,13 +1,14 @@
 """Actions of a log: whole numbers, the user's own ids or names, or vectors."""
 
-from dataclasses import dataclass, field
+import contextlib
 from typing import Any
 
 import numpy as np
 
-from optimist.data.rules.checks import check_finite
+from optimist.data.rules.checks import finite
 from optimist.data.rules.log import Actions, Asked, Log
-from optimist.errors import DataError, in_one_line, log, some_of
+from optimist.errors import DataError, in_one_line, some_of
+from optimist.errors import log as warn
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
 SHOWN = 6  # names in a message
@@ -23,30 +24,70 @@ def chosen_actions(log: Log) -> Actions:
     fewer than half of the numbers up to it occur. Texts are always mapped. Floats that are all whole, one to
     a row, are discrete too unless bounds are given; other numbers are vectors."""
     asked = log.asked
-    seen = _Seen(are_vectors=asked.action_low is not None or asked.action_high is not None)
+    are_vectors = asked.action_low is not None or asked.action_high is not None
+    seen, rows = np.empty(0, np.int64), 0  # the different actions so far, sorted; of vectors their bounds
     for part in log.parts(["actions"]):
-        seen.add(part["actions"])
-    if not seen.rows:
+        values = part["actions"]
+        if not len(values):
+            continue
+        if values.dtype.kind == "f":
+            finite("actions", values, rows)
+        rows += len(values)
+        flat = values.reshape(len(values), -1)
+        are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()
+        if not are_vectors and flat.shape[1] == 1 and are_whole:
+            seen = _with_more(seen, flat[:, 0])
+        elif values.dtype.kind not in "fiub":
+            raise DataError(
+                f"actions have rows of shape {values.shape[1:]} {values.dtype}: give numbers or names"
+            )
+        else:
+            bounds = flat.astype(np.float32)
+            if len(seen):  # those of the vectors so far, or whole numbers
+                before = seen if are_vectors else np.array([[seen.min()], [seen.max()]])
+                bounds = np.concatenate([bounds, np.broadcast_to(before, (2, flat.shape[1]))])
+            seen, are_vectors = np.stack([bounds.min(axis=0), bounds.max(axis=0)]), True
+    if not rows:
         raise DataError("the log has no rows; check that it is the right file")
-    if seen.low is not None and seen.high is not None:
-        return _vectors(seen.low, seen.high, asked)
-    distinct = _readable(seen.distinct)
+    if are_vectors:
+        return _vectors(seen[0], seen[1], asked)
+    distinct = _readable(seen)
     if asked.action_names is not None:
-        chosen = _by_names(distinct, _names(asked, distinct), asked.actions_count)
+        actions = _by_names(distinct, asked)
     else:
-        chosen = _by_numbers(distinct, asked.actions_count)
-    return chosen._replace(distinct=seen.distinct) if chosen.names else chosen
+        actions = _by_numbers(distinct, asked.actions_count)
+    return actions._replace(distinct=seen) if actions.names else actions
+
+
+def _with_more(distinct: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The different actions, sorted, with those among these values."""
+    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < FEW:
+        more = np.flatnonzero(np.bincount(values.astype(np.int64)))
+    else:
+        more = np.unique(values)
+    if len(distinct) and more.dtype.kind in "US" and distinct.dtype.kind not in "US":
+        raise DataError("actions are texts in some rows and numbers in others; make them alike")
+    return np.union1d(distinct, more) if len(distinct) else more
 
 
 def _readable(distinct: np.ndarray) -> np.ndarray:
     """Different actions as whole numbers or texts."""
-    if distinct.dtype.kind == "f":
-        return _whole(distinct)
-    if distinct.dtype.kind == "b":
-        return distinct.astype(np.int64)
-    if distinct.dtype.kind == "u" and distinct.max(initial=0) >= 2**63:
+    kind = distinct.dtype.kind
+    if kind == "f":
+        if np.abs(distinct).max() >= 2**53:
+            raise DataError(
+                "actions are floats above 2**53, which are not exact: give whole numbers or names"
+            )
+        warn.warning(
+            "actions are whole numbers of type %s: they are taken as discrete; for vectors give their "
+            "bounds, action_low and action_high (--action-low, --action-high)",
+            distinct.dtype,
+        )
+    if kind == "u" and distinct.max() >= 2**63:
         raise DataError("actions are whole numbers from 2**63 on, which cannot be stored: give them as texts")
-    return np.char.decode(distinct, "utf-8") if distinct.dtype.kind == "S" else distinct
+    if kind == "S":
+        return np.char.decode(distinct, "utf-8")
+    return distinct.astype(np.int64) if kind in "fb" else distinct
 
 
 def numbered(values: np.ndarray, distinct: np.ndarray, numbers: np.ndarray, first: int) -> np.ndarray:
@@ -63,81 +104,18 @@ def numbered(values: np.ndarray, distinct: np.ndarray, numbers: np.ndarray, firs
     return numbers[place]
 
 
-@dataclass
-class _Seen:
-    """The different actions so far, sorted; of vectors the bounds."""
-
-    are_vectors: bool = False
-    distinct: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-    rows: int = 0
-
-    def add(self, values: np.ndarray) -> None:
-        if not len(values):
-            return
-        if values.dtype.kind == "f":
-            check_finite("actions", values, self.rows)
-        self.rows += len(values)
-        flat = values.reshape(len(values), -1)
-        are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()
-        if self.low is None and not self.are_vectors and flat.shape[1] == 1 and are_whole:
-            self._add_discrete(flat[:, 0])
-        elif values.dtype.kind not in "fiub":
-            raise DataError(
-                f"actions have rows of shape {values.shape[1:]} {values.dtype}: give numbers or names"
-            )
-        else:
-            self._add_vectors(flat.astype(np.float32))
-
-    def _add_discrete(self, values: np.ndarray) -> None:
-        if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < FEW:
-            found = np.flatnonzero(np.bincount(values.astype(np.int64)))
-        else:
-            found = np.unique(values)
-        if len(self.distinct) and found.dtype.kind in "US" and self.distinct.dtype.kind not in "US":
-            raise DataError("actions are texts in some rows and numbers in others; make them alike")
-        self.distinct = np.union1d(self.distinct, found) if len(self.distinct) else found
-
-    def _add_vectors(self, values: np.ndarray) -> None:
-        low, high = values.min(axis=0), values.max(axis=0)
-        if len(self.distinct):  # whole numbers so far
-            low, high = np.minimum(low, self.distinct.min()), np.maximum(high, self.distinct.max())
-            self.distinct = self.distinct[:0]
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
-
-
-def _names(asked: Asked, actions: np.ndarray) -> tuple[int | str, ...]:
-    """The names that the user gives; words of a command line as numbers, if the actions and all of them are
-    numbers."""
-    names = tuple(asked.action_names or ())
-    if not asked.names_are_words or actions.dtype.kind == "U":
-        return names
-    try:
-        return tuple(map(int, names))
-    except ValueError:
-        return names
-
-
-def _whole(array: np.ndarray) -> np.ndarray:
-    if np.abs(array).max(initial=0) >= 2**53:
-        raise DataError("actions are floats above 2**53, which are not exact: give whole numbers or names")
-    log.warning(
-        "actions are whole numbers of type %s: they are taken as discrete; for vectors give their bounds, "
-        "action_low and action_high (--action-low, --action-high)",
-        array.dtype,
-    )
-    return array.astype(np.int64)
-
-
-def _by_names(distinct: np.ndarray, names: tuple[Any, ...], actions_count: int | None) -> Actions:
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+def _by_names(distinct: np.ndarray, asked: Asked) -> Actions:
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in asked.action_names or ())
+    if asked.names_are_words and distinct.dtype.kind != "U":
+        with contextlib.suppress(ValueError):
+            names = tuple(map(int, names))  # words of a command line, if all of them are numbers
     if not all(type(name) in (int, str) for name in names) or len(set(map(str, names))) < len(names):
         raise DataError("action_names must be different texts or whole numbers, one for each action")
     check_count(len(names))
-    if actions_count not in (None, len(names)):
-        raise DataError(f"{len(names)} action_names and actions_count={actions_count}: give one of them")
+    if asked.actions_count not in (None, len(names)):
+        raise DataError(
+            f"{len(names)} action_names and actions_count={asked.actions_count}: give one of them"
+        )
     if distinct.dtype.kind in "iu" and all(type(name) is str for name in names):
         _check_range(distinct, len(names))
         return Actions(len(names), names, numbers=distinct)
@@ -169,7 +147,7 @@ def _mapped(distinct: np.ndarray, actions_count: int | None) -> Actions:
             f"{len(names)} different actions occur, and actions_count is {actions_count}: give the names of "
             f"all, also of those that were never taken, with --action-names {given},... (action_names=)"
         )
-    log.warning(
+    warn.warning(
         "the actions %s have the numbers 0 to %d, in this order; a policy answers with their names",
         some_of([in_one_line(name, 20) for name in names], SHOWN),
         len(names) - 1,

@@ -12,11 +12,9 @@ import pyarrow as pa
 from optimist.data.formats.parquet.arrays import is_text, labels, lists, numbers, plain, refuse_nulls
 from optimist.data.formats.parquet.tables import Table
 from optimist.data.formats.parquet.unused import Unused
-from optimist.data.rules.checks import refuse_offset
+from optimist.data.rules.checks import are_flags, exact, refuse_offset
 from optimist.data.rules.joining import with_inserted
 from optimist.data.rules.log import Part, with_following
-from optimist.data.rules.masks import are_flags
-from optimist.data.rules.observations import exact
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
