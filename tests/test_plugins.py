@@ -19,7 +19,6 @@ from optimist.cli.main import main
 from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
-from optimist.plugins import own_files
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.studies.work import performed
@@ -652,16 +651,14 @@ def test_the_code_of_a_class_has_the_users_modules_that_it_imports(tmp_path, mon
         ("coded_package.deep.agent:A", {"coded_package.deep.agent", "coded_package.shared"}),
     ):
         plugins.find("agents", name)
-        found = own_files.hashes("agents", name)
+        found = plugins.hashes("agents", name)
         assert {each.removeprefix("code of ") for each in found} == modules
-    before = own_files.hashes("agents", "coded_agent:A")
+    before = plugins.hashes("agents", "coded_agent:A")
     (tmp_path / "coded_constants.py").write_text("RATE = 2")
-    after = own_files.hashes("agents", "coded_agent:A")
+    after = plugins.hashes("agents", "coded_agent:A")
     assert [each for each in before if before[each] != after[each]] == ["code of coded_constants"]
     (tmp_path / "coded_helper.py").write_text("def (:")  # half-edited: it is noticed, and no error
-    assert (
-        own_files.hashes("agents", "coded_agent:A")["code of coded_helper"] != before["code of coded_helper"]
-    )
+    assert plugins.hashes("agents", "coded_agent:A")["code of coded_helper"] != before["code of coded_helper"]
 
 
 def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog):

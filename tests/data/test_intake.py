@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from optimist.data import Dataset, Recorder, Spec
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.shard_stream import steps_per_shard
-from optimist.data.intake import Intake
+from optimist.data.intake import Intake, steps_per_shard
 from optimist.data.verify import verify
 from optimist.errors import DataError
 from patience import PATIENCE
@@ -172,7 +171,7 @@ import sys
 import numpy as np
 from optimist.data import Spec
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.shard_stream import steps_per_shard
+from optimist.data.intake import steps_per_shard
 from optimist.data.intake import Intake
 
 t = np.arange(100)

@@ -240,7 +240,7 @@ def test_steps_stay_in_memory_when_the_disk_refuses(tmp_path, monkeypatch):
     def full(*_):
         raise StorageError("cannot write: no space left")
 
-    monkeypatch.setattr("optimist.data.disk.growing.write_shard", full)
+    monkeypatch.setattr("optimist.data.disk.appending.write_shard", full)
     monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)
     with pytest.raises(StorageError):
         env.step(5)

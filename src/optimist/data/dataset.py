@@ -2,25 +2,29 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data import arrays
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.intake import Intake, copy_into
 from optimist.data.machine import with_home
-from optimist.data.rules.log import Asked
+from optimist.data.rules.checks import are_flags
+from optimist.data.rules.joining import Joining, at_ends, if_known, joined, with_last_frame
+from optimist.data.rules.log import Asked, Log, Part
+from optimist.data.rules.plan import Plan
 from optimist.data.sampling import Sampler, transitions
-from optimist.data.timeline import Timeline, decoded_stacks
+from optimist.data.timeline import MemoryFrames, Timeline, decoded_stacks
 from optimist.data.transition import Spec, Transition, number, whole_number
 from optimist.data.views import View
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, in_one_line, log
 
 
 class Dataset(View):
@@ -37,24 +41,18 @@ class Dataset(View):
         manifest = manifests.read(folder)
         while True:
             try:
-                return Dataset._of(folder, manifest)
+                timeline = read_timeline(folder, manifest)
+                return Dataset.whole(
+                    manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder
+                )
             except DataError:  # a recording may have replaced its last shard since the manifest was read
                 before, manifest = manifest, manifests.read(folder)
                 if manifest == before:
                     raise
 
     @staticmethod
-    def _of(folder: Path, manifest: Manifest) -> "Dataset":
-        timeline = read_timeline(folder, manifest)
-        return Dataset.whole(manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder)
-
-    @staticmethod
     def whole(
-        spec: Spec,
-        timeline: Timeline,
-        fingerprint: str,
-        provenance: dict[str, Any],
-        path: Path | None = None,
+        spec: Spec, timeline: Timeline, fingerprint: str, provenance: dict[str, Any], path: Path | None = None
     ) -> "Dataset":
         """Every transition of a timeline."""
         starts = timeline.episode_starts
@@ -139,9 +137,31 @@ class Dataset(View):
             "allowed_actions": allowed_actions,
             "next_allowed_actions": next_allowed_actions,
         }
-        made = arrays.in_memory(columns, asked)
-        origin = made.left_out.noted_in(provenance or {})
-        return Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
+        part = _part(columns)  # a log of one part
+        arrays = Log(part, lambda names: [{name: part[name] for name in names}], len(part["rewards"]), asked)
+        plan = Plan.of(arrays)
+        joining = Joining(plan.spec)
+        pieces = [joining.add(rows) for rows in plan.parts(arrays)]
+        if (last := joining.end()) is not None:
+            pieces = with_last_frame(pieces, last)
+        whole = joined(pieces)
+        if not len(whole):
+            raise DataError("no transition is left: give next_observations, or longer episodes")
+        if joining.left_out.steps:
+            log.warning("left out: %s; next_observations= keeps them", joining.left_out)
+        timeline = Timeline(
+            columns=if_known(at_ends(whole.steps, [-1])),
+            actions=plan.spec.actions,
+            lanes=np.zeros(1, np.int32),
+            lane_starts=np.zeros(1, np.int64),
+            clock=partial(np.arange, len(whole)),
+            source=MemoryFrames(whole.frames),
+        )
+        digest = hashlib.sha256(json.dumps(plan.spec.as_json(), sort_keys=True).encode())
+        for array in (whole.frames, *timeline.columns.values()):
+            digest.update(np.ascontiguousarray(array).data)
+        origin = joining.left_out.noted_in(provenance or {})
+        return Dataset.whole(plan.spec, timeline, digest.hexdigest(), origin)
 
     def save(self, folder: str | Path, append: bool = False) -> "Dataset":
         """Write these transitions into a new dataset folder and open it.
@@ -192,14 +212,11 @@ class Dataset(View):
         episodes, source = self.episodes, self.timeline.source
         kept = source.frame_bytes + source.step_bytes
         size = f"{kept / 2**20:,.1f} MiB" if kept >= 2**20 else f"{kept / 2**10:,.1f} KiB"
-        origin = self.provenance.get("environment") or self.provenance.get("source")
-        return "\n".join(
-            [
-                f"Dataset: {len(self):,} steps in {episodes!r}",
-                f"  {self.spec.in_words()}",
-                f"  {size} {f'in {self.path}' if self.path else 'in memory'}"
-                + (f", from {in_one_line(origin)}" if origin else ""),
-            ]
+        name = self.provenance.get("environment") or self.provenance.get("source")
+        origin = f", from {in_one_line(name)}" if name else ""
+        return (
+            f"Dataset: {len(self):,} steps in {episodes!r}\n  {self.spec.in_words()}\n"
+            f"  {size} {f'in {self.path}' if self.path else 'in memory'}{origin}"
         )
 
 
@@ -213,3 +230,83 @@ def fingerprint_of(manifest: Manifest) -> str:
     hashes = [[shard.steps.sha256, shard.frames.sha256] for shard in manifest.shards]
     record = json.dumps([manifest.spec.as_json(), hashes], sort_keys=True)
     return hashlib.sha256(record.encode()).hexdigest()
+
+
+def _part(given: Mapping[str, Any]) -> Part:
+    """The given columns as arrays with as many rows as there are observations."""
+    part = {name: _array(name, values) for name, values in given.items() if values is not None}
+    count = len(part["observations"]) if part["observations"].ndim else 0
+    for name, array in part.items():
+        if array.shape[:1] != (count,):
+            raise DataError(
+                f"{name} are {array.shape} {array.dtype}: give {count} rows, one for each observation"
+            )
+    return part
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    """The values as an array of numbers or texts; masks may be lists of names, or have a name for each
+    column."""
+    if name in ("allowed_actions", "next_allowed_actions"):
+        return _masks(name, values)
+    array = _even(name, values)
+    if name in ("episodes", "actions") and array.shape[1:] == (1,):
+        array = array[:, 0]
+    if array.dtype.kind != "O":
+        return array
+    if name == "episodes":
+        return array.astype(str)
+    if name == "actions" and array.ndim == 1:
+        return _alike(array)
+    if name in ("observations", "next_observations") and array.ndim > 1 and array.size:
+        return _numbers(name, array)
+    return array
+
+
+def _even(name: str, rows: Any) -> np.ndarray:
+    """The rows as an array; DataError if they have different lengths, or if some are masked: a plain array
+    would hold what is behind the mask."""
+    if np.ma.is_masked(rows):
+        raise DataError(f"{name} have masked values: fill them first, with numpy.ma.filled")
+    try:
+        return np.asarray(rows)
+    except ValueError as problem:  # numpy calls it inhomogeneous
+        raise DataError(f"{name} have rows of different lengths: give all of them the same") from problem
+
+
+def _masks(name: str, values: Any) -> np.ndarray:
+    """Lists of names as an array of lists, a data frame as one with named columns."""
+    if hasattr(values, "to_records"):
+        return values.to_records(index=False)
+    has_objects = getattr(getattr(values, "dtype", None), "kind", "") == "O"
+    lists = list(values) if has_objects or isinstance(values, list | tuple) else []
+    if lists and all(isinstance(row, list | tuple) for row in lists) and not are_flags(lists):
+        return np.fromiter(lists, object, len(lists))
+    return _even(name, lists or values)
+
+
+def _alike(array: np.ndarray) -> np.ndarray:
+    """Actions that are texts, or numbers, in place of objects."""
+    values = array.tolist()
+    kinds = list(map(type, values))
+    if any(set(kinds) <= alike for alike in ({str}, {int, bool}, {float, int})):
+        return np.array(values)
+    for row, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+        if kind not in (str, int, float, bool) or value != value:
+            raise DataError(f"the action in row {row} is {in_one_line(value)}: give a whole number or a name")
+    raise DataError("actions are texts and numbers: give all of them as texts, or all as numbers")
+
+
+def _numbers(name: str, array: np.ndarray) -> np.ndarray:
+    """Objects as numbers: a data frame whose columns have several types, as floats and flags, is an array
+    of objects. Texts are refused, although NumPy would read them as numbers."""
+    flat = array.reshape(-1)
+    wrong = [not issubclass(kind, (Real, np.bool_)) for kind in map(type, flat)]
+    if any(wrong):
+        first = wrong.index(True)
+        row = first // (array.size // len(array))
+        raise DataError(
+            f"{name} hold {in_one_line(flat[first], 20)} in row {row}, which is no number: make columns of 0 "
+            "and 1 of categories (pandas.get_dummies), and fill what is missing"
+        )
+    return array.astype(np.float64)

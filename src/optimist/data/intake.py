@@ -4,7 +4,9 @@ by step."""
 import contextlib
 import os
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,10 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.appending import APPENDED, appended, begun_with, check_is_new, to_extend
 from optimist.data.disk.files import remove, write_whole
 from optimist.data.disk.lock import APPENDING, LOCK, clean_up, discard_held, writing
-from optimist.data.disk.manifest import Manifest
-from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
+from optimist.data.disk.manifest import Manifest, Shard
+from optimist.data.disk.shard import write_shard
 from optimist.data.machine import with_home
-from optimist.data.rules.joining import Joining, LeftOut, Piece
+from optimist.data.rules.joining import Joining, LeftOut, Piece, at_ends, if_known, joined, with_last_frame
 from optimist.data.rules.log import FRAMES, Part
 from optimist.data.transition import NEXT, OF_STEPS, OPTIONAL, Spec
 from optimist.data.views import View, episodes_in_words
@@ -28,7 +30,13 @@ from optimist.errors import DataError, OptimistError
 NEEDED = ("observations", "actions", "rewards", "terminals")
 AFTER = ("next_observations", "next_allowed_actions")  # every part of a log must have them, or none
 KNOWN = tuple(dict.fromkeys((*NEEDED, "next_observations", *(column.plural for column in OF_STEPS))))
-UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"  # 80 letters are shown
+UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"
+SHARD_BYTES, SHARD_STEPS = 2**26, 2**20  # the most of each in a shard: a writer has four shards in memory
+FEW_STEPS = 4096  # pieces with fewer are joined early: a thousand arrays of one row take a hundredfold memory
+
+
+def steps_per_shard(spec: Spec) -> int:
+    return max(1, min(SHARD_STEPS, SHARD_BYTES // spec.frame_bytes))
 
 
 @dataclass(frozen=True)
@@ -74,35 +82,35 @@ class Intake:
         self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
         self._given_left_out = LeftOut.said(provenance or {})
         self._is_new_folder = not self.folder.exists()
-        if os.path.lexists(self.folder / manifests.NAME):
-            writing(self.folder).release()  # another writer is the first thing to say
-        existing = to_extend(self.folder, spec, provenance or {}, append, restart)
+        extended = partial(to_extend, self.folder, spec, provenance or {}, append, restart)
+        if not os.path.lexists(self.folder / manifests.NAME):
+            extended()  # refuses a folder of something else before there is a lock in it
         self._lock = writing(self.folder)
         try:
+            existing = extended()
             if existing is None:
                 discard_held(self.folder)
                 begun = begun_with(provenance or {}, source if append else None)
                 self._manifest = Manifest(spec, {**begun, "unfinished": UNFINISHED})
                 self._manifest.write(self.folder)
             else:
-                self._manifest = manifests.read(self.folder)  # again, now that nobody else writes
+                self._manifest = existing
                 if source is not None:
-                    check_is_new(self.folder, self._manifest, source)
-                clean_up(self.folder, self._manifest)
+                    check_is_new(self.folder, existing, source)
+                clean_up(self.folder, existing)
                 write_whole(self.folder / APPENDING, b"an append is being written, or was interrupted\n")
         except BaseException:
             self._lock.release()
             raise
         self._appends = existing is not None
-        lanes = (block.lane for shard in self._manifest.shards for block in shard.blocks)
-        self._first_lane = 1 + max(lanes, default=-1)
+        self._first_lane = self._manifest.next_lane
         self._steps = self._lane = self._lane_start = 0  # of the steps: the number of the lane, its first one
-        self._stream = ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
-        self._stream.begin(self._first_lane)
+        self._stream = _ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
+        self._stream.lane = self._first_lane
         # In a file of ours a next mask without actions is one that is not known.
         self._joining = Joining(spec, unknown_masks=unknown_masks)
         self._rows_at_once = shard_steps or steps_per_shard(spec)
-        self._optional: tuple[str, ...] | None = None  # the optional columns that were given
+        self._is_first = True  # no step was added yet
         self._after: set[str] | None = None  # which of AFTER were given
 
     def add(self, columns: Mapping[str, ArrayLike | None]) -> None:
@@ -134,20 +142,6 @@ class Intake:
         for start in range(0, count, self._rows_at_once):
             self._add({name: array[start : start + self._rows_at_once] for name, array in rows.items()})
 
-    def _check_optional(self, names: tuple[str, ...]) -> None:
-        """Raise DataError unless all steps have the same optional columns, those of the folder too. Next
-        masks may be new to it, or be missing."""
-        if self._optional is None and not self._appends:
-            self._manifest.columns = names
-        self._optional = names
-        before = tuple(name for name in self._manifest.columns if name != NEXT)
-        if names != before:
-            held, given = (", ".join(each) or "none" for each in (before, names))
-            raise DataError(
-                f"all steps must have the same optional columns: those in {self.folder} have {held}, and "
-                f"these have {given}; choose a new folder, or give the same"
-            )
-
     def _add(self, rows: Part) -> None:
         piece = self._joining.add(rows)
         self.extend(piece, np.arange(self._steps, self._steps + len(piece)))
@@ -158,16 +152,27 @@ class Intake:
         self._stream.end(self._joining.end())
         if self._steps > self._lane_start:  # rows that leave no step make no lane
             self._lane, self._lane_start = self._lane + 1, self._steps
-            self._stream.begin(self._first_lane + self._lane)
+            self._stream.lane = self._first_lane + self._lane
 
     def begin_lane(self, number: int) -> None:
         """The next steps are the first of this lane; its number counts from the first new lane."""
-        self._stream.begin(self._first_lane + number)
+        self._stream.lane = self._first_lane + number
 
     def extend(self, piece: Piece, time: np.ndarray) -> None:
         """Add steps that are known to be right, such as those of another dataset, at these times, counted
-        from the first new step."""
-        self._check_optional(tuple(name for name in OPTIONAL if name in piece.steps and name != NEXT))
+        from the first new step. All steps must have the same optional columns, those of the folder too; next
+        masks may be new to it, or be missing."""
+        names = tuple(name for name in OPTIONAL if name in piece.steps and name != NEXT)
+        if self._is_first and not self._appends:
+            self._manifest.columns = names
+        self._is_first = False
+        before = tuple(name for name in self._manifest.columns if name != NEXT)
+        if names != before:
+            held, given = (", ".join(each) or "none" for each in (before, names))
+            raise DataError(
+                f"all steps must have the same optional columns: those in {self.folder} have {held}, and "
+                f"these have {given}; choose a new folder, or give the same"
+            )
         self._stream.extend(Piece(piece.frames, {**piece.steps, "time": self._manifest.steps + time}))
 
     def end_lane(self, last_frame: np.ndarray | None) -> None:
@@ -227,6 +232,84 @@ class Intake:
                     self.cancel()
 
 
+class _ShardStream:
+    """Writes the pieces of one lane after the other as shards of about equal size; a thread writes one while
+    the next one is filled. It lists its shards at the end, and writes no manifest."""
+
+    def __init__(self, folder: Path, spec: Spec, first_shard: int, shard_steps: int | None = None):
+        self.folder, self.spec, self._first = folder, spec, first_shard
+        self._limit = shard_steps or steps_per_shard(spec)
+        self._closed: list[Piece] = []  # lanes, or parts of lanes, for the next shard
+        self._pieces: list[Piece] = []  # of the lane that is being filled
+        self._closed_steps = self._steps = 0  # of both
+        self.lane = 0  # of the next pieces
+        self._shards: list[Future[Shard]] = []
+        self.has_next_masks = False  # in a shard that was written
+        self._thread = ThreadPoolExecutor(1, "shards")
+
+    def extend(self, piece: Piece) -> None:
+        """Add steps with all columns except the lane."""
+        if not len(piece.frames):
+            return
+        self._pieces.append(piece)
+        self._steps += len(piece)
+        while len(self._pieces) > 1 and len(self._pieces[-2]) <= len(self._pieces[-1]) < FEW_STEPS:
+            self._pieces[-2:] = [joined(self._pieces[-2:])]
+        # More steps than fit: the frame after the last one of a shard is then known.
+        while self._closed_steps + self._steps > self._limit:
+            if self._closed_steps < self._limit:
+                self._close_block(self._limit - self._closed_steps)
+            self._write()
+
+    def end(self, last_frame: np.ndarray | None) -> None:
+        """End the lane; the frame is that after its last step if the episode has no end."""
+        if not self._steps:
+            return
+        if last_frame is not None:
+            self._pieces = with_last_frame(self._pieces, last_frame)
+        self._close_block(self._steps)
+
+    def finish(self) -> list[Shard]:
+        """Write the rest; returns all shards."""
+        if self._closed:
+            self._write()
+        shards = [shard.result() for shard in self._shards]
+        self._thread.shutdown()
+        return shards
+
+    def cancel(self) -> None:
+        """Wait for the thread, whatever its result; nothing is written afterwards."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _close_block(self, steps: int) -> None:
+        """Move the first steps of this lane into the next shard."""
+        whole = joined(self._pieces)
+        ended = whole.steps["terminal"] | whole.steps["truncated"]
+        closed, is_open = int(ended[:steps].sum()), not ended[steps - 1]
+        frames = steps + closed
+        rest = Piece(whole.frames[frames:], {name: c[steps:] for name, c in whole.steps.items()})
+        ends_lane = [-1] if not len(rest) else []
+        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane)
+        columns["lane"] = np.full(steps, self.lane, np.int32)
+        self._closed.append(Piece(whole.frames[: frames + is_open], columns))
+        self._pieces = [rest] if len(rest) else []
+        self._closed_steps, self._steps = self._closed_steps + steps, self._steps - steps
+
+    def _write(self) -> None:
+        """Start writing the closed blocks as a shard, after the one before it is on disk."""
+        if self._shards:
+            self._shards[-1].result()
+        number = self._first + len(self._shards)
+        self._shards.append(self._thread.submit(self._written, number, self._closed))
+        self._closed, self._closed_steps = [], 0
+
+    def _written(self, number: int, pieces: list[Piece]) -> Shard:
+        whole = joined(pieces)
+        columns = if_known(whole.steps)
+        self.has_next_masks |= NEXT in columns
+        return write_shard(self.folder, number, columns, whole.frames, self.spec)
+
+
 def discard_unfinished(folder: Path) -> None:
     """Remove what an interrupted import left in a folder, and nothing else."""
     if not os.path.lexists(folder / manifests.NAME) or "unfinished" not in manifests.read(folder).provenance:
@@ -273,7 +356,7 @@ def _truncated(view: View, steps: np.ndarray, positions: np.ndarray) -> np.ndarr
     end, as in the recording."""
     timeline = view.timeline
     is_last = np.isin(positions + 1, view.offsets[1:])
-    ends_lane = np.isin(steps + 1, np.append(timeline.lane_starts[1:], len(timeline)))
+    ends_lane = np.isin(steps + 1, timeline.lane_stops)
     return timeline.truncated[steps] | (is_last & ~timeline.terminal[steps] & ~ends_lane)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.disk.appending import GrowingFolder
 from optimist.data.disk.codec import stored_frame_bytes
-from optimist.data.disk.growing import GrowingFolder
-from optimist.data.disk.write_buffer import checked
+from optimist.data.recorder import checked
 from optimist.data.rules.joining import Piece, at_ends, joined
 from optimist.data.transition import COLUMNS, NEXT, Spec
 from optimist.errors import DataError
@@ -26,7 +26,7 @@ class LaneRecorder:
     def __init__(self, path: str | Path, spec: Spec, *, provenance: dict[str, Any] | None = None):
         self.path, self.spec = Path(path), spec
         self.folder = GrowingFolder(self.path, spec, provenance)
-        self._clock = self.folder.whole_steps
+        self._clock, self._next_lane = self.folder.whole_steps, self.folder.manifest.next_lane
         self._most = min(SHARD_STEPS, max(1, SHARD_BYTES // stored_frame_bytes(spec)))
         self._written_at = time.monotonic()
         self._process = os.getpid()
@@ -38,8 +38,8 @@ class LaneRecorder:
 
     def lane(self) -> "Lane":
         """A new lane."""
-        self._lanes.append(Lane(self, self.folder.next_lane))
-        self.folder.next_lane += 1
+        self._lanes.append(Lane(self, self._next_lane))
+        self._next_lane += 1
         return self._lanes[-1]
 
     def tick(self) -> int:

@@ -99,6 +99,11 @@ class Timeline:
         """Those after the last steps of episodes, where they are known."""
         return self._masks(NEXT)
 
+    @property
+    def lane_stops(self) -> np.ndarray:
+        """The step after the last one of each lane."""
+        return np.append(self.lane_starts[1:], len(self))
+
     def _masks(self, name: str) -> Masks | None:
         return Masks(self.columns[name], self.actions) if name in self.columns else None
 

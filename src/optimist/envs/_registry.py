@@ -14,7 +14,6 @@ from typing import Any
 from optimist import plugins
 from optimist.envs._environment import Environment, named_failures
 from optimist.errors import DataError, UsageError, closest, did_you_mean
-from optimist.plugins import own_files
 
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:
@@ -50,9 +49,9 @@ def code(name: str) -> dict[str, str]:
     family, game = base_name(name).partition("/")[::2]
     modules = getattr(families().get(family), "modules", None)
     if modules is None:
-        return own_files.hashes("environments", name)
-    own = filter(own_files.is_own, modules(game))
-    return {label: mark for module in own for label, mark in own_files.hashes_of(module).items()}
+        return plugins.hashes("environments", name)
+    own = filter(plugins.is_users, modules(game))
+    return {label: mark for module in own for label, mark in plugins.hashes_of(module).items()}
 
 
 def base_name(name: str) -> str:

@@ -16,8 +16,7 @@ from optimist.agents._agent import Agent
 from optimist.data.disk import manifest
 from optimist.data.disk.appending import APPENDED
 from optimist.data.disk.lock import discard, refuse_run_or_study
-from optimist.data.disk.write_buffer import DepartedError
-from optimist.data.recorder import Recorder
+from optimist.data.recorder import DepartedError, Recorder
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning

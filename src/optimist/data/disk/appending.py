@@ -1,5 +1,6 @@
-"""Whether steps can be appended to the dataset in a folder: they must mean the same."""
+"""Steps that are added to a dataset: whether they may be, and the folder that grows by them."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.files import TEMPORARY
-from optimist.data.disk.lock import HOLDER, LOCK
+from optimist.data.disk.files import TEMPORARY, remove
+from optimist.data.disk.lock import HOLDER, LOCK, clean_up, writing
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
+from optimist.data.disk.shard import write_shard
 from optimist.data.timeline import Timeline
-from optimist.data.transition import Spec
+from optimist.data.transition import OPTIONAL, Columns, Spec
 from optimist.data.views import View
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, StorageError, in_one_line
 
 FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
 DOUBTS = "doubts"  # there too: what columns that were left out say against the order of the rows
@@ -62,10 +64,11 @@ def check_is_new(folder: Path, found: Manifest, source: View) -> None:
 def _steps_known(here: Timeline, more: Timeline) -> int:
     """How many steps with which the lanes of a log begin are whole lanes here, one after the other."""
     by_frame: dict[bytes, list[tuple[int, int]]] = {}
-    for start, stop, frame in zip(*_lanes(here), _frames(here, here.lane_starts), strict=True):
+    starts, stops = here.lane_starts.tolist(), here.lane_stops.tolist()
+    for start, stop, frame in zip(starts, stops, _frames(here, here.lane_starts), strict=True):
         by_frame.setdefault(frame.tobytes(), []).append((start, stop))
     known = 0
-    for place, stop in zip(*_lanes(more), strict=True):
+    for place, stop in zip(more.lane_starts.tolist(), more.lane_stops.tolist(), strict=True):
         while place < stop:
             lanes = by_frame.get(_frames(more, np.array([place])).tobytes(), [])
             same = (last - first for first, last in lanes if _alike(here, first, last, more, place, stop))
@@ -73,11 +76,6 @@ def _steps_known(here: Timeline, more: Timeline) -> int:
                 break
             known, place = known + count, place + count
     return known
-
-
-def _lanes(timeline: Timeline) -> tuple[list[int], list[int]]:
-    starts = timeline.lane_starts.tolist()
-    return starts, [*starts[1:], len(timeline)]
 
 
 def _alike(here: Timeline, first: int, last: int, more: Timeline, place: int, stop: int) -> bool:
@@ -93,7 +91,7 @@ def _alike(here: Timeline, first: int, last: int, more: Timeline, place: int, st
 
 
 def _frames(timeline: Timeline, steps: np.ndarray) -> np.ndarray:
-    return timeline.frames(steps + timeline.episode_of(steps))
+    return timeline.frames(timeline.frame_of(steps))
 
 
 def to_extend(
@@ -111,10 +109,9 @@ def to_extend(
             raise DataError(f"{folder} holds {in_one_line(others[0])}, not a dataset; choose a new folder")
         return None
     found = manifests.read(folder)
-    if "unfinished" in found.provenance:
-        if restart:
-            return None
-        raise DataError(f"{folder} is not complete: {in_one_line(found.provenance['unfinished'], 200)}")
+    if restart and "unfinished" in found.provenance:
+        return None
+    found.check_complete(folder)
     if not append:
         remedy = f"choose a new folder, or append to it: optimist data append NEW --to {folder}"
         raise DataError(f"{folder} holds a dataset already; {remedy}")
@@ -164,3 +161,77 @@ def _difference(one: Spec, other: Spec) -> str:
         field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
     )
     return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"
+
+
+class GrowingFolder:
+    """The lock and the manifest of a folder, for one writer at a time.
+
+    Shards that are whole stay as they are. Steps after them are one more shard, of which a longer version may
+    take the place until it is whole too."""
+
+    def __init__(self, folder: Path, spec: Spec, provenance: dict[str, Any] | None):
+        self.folder = folder
+        self._lock = writing(folder)
+        try:
+            is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
+            self.manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
+            if self.manifest.spec != spec:
+                raise DataError(
+                    f"{folder} holds {self.manifest.spec}, not {spec}; record into another folder"
+                )
+            if "probability" in self.manifest.columns:
+                raise DataError(
+                    f"the steps in {folder} have a probability each, which a recording lacks; record into "
+                    "another folder"
+                )
+            self.manifest.check_complete(folder)
+            clean_up(folder, self.manifest)  # the leftovers of a crash
+            self.manifest.provenance = {**self.manifest.provenance, **(provenance or {})}
+            self.manifest.write(folder)
+        except BaseException:
+            self._lock.release()
+            raise
+        # Do the recorded steps have masks of allowed actions? None if nothing is recorded.
+        self._masked = "allowed" in self.manifest.columns if self.manifest.shards else None
+        self.end_shard()
+
+    def check_masks(self, given: bool) -> None:
+        """Raise DataError unless this step has a mask exactly if those before it have."""
+        if self._masked not in (None, given):
+            theirs, ours = ("masks", "none") if self._masked else ("no masks", "one")
+            raise DataError(
+                f"the steps in {self.folder} have {theirs} of allowed actions, and this step has {ours}; "
+                "record into another folder"
+            )
+        self._masked = given
+
+    def end_shard(self) -> None:
+        """Every shard in the manifest is whole."""
+        self.whole, self.whole_steps = len(self.manifest.shards), self.manifest.steps
+
+    def reopen_last(self) -> None:
+        """The last shard is not whole: a longer version will take its place."""
+        self.whole -= 1
+        self.whole_steps -= self.manifest.shards[-1].step_rows
+
+    def write(self, steps: Columns, frames: np.ndarray) -> None:
+        """Write the shard after the whole ones, or a longer version of it, and the manifest that names it.
+
+        A version has file names of its own, because readers may use the one before, and that one is removed
+        only when the manifest no longer names it: a crash at any moment leaves one of them whole."""
+        before, shards = self.manifest, self.manifest.shards
+        version = f"-{len(steps['reward'])}" if shards[self.whole :] else ""
+        shard = write_shard(self.folder, self.whole, steps, frames, before.spec, version)
+        columns = tuple(name for name in OPTIONAL if name in (*before.columns, *steps))
+        manifest = Manifest(before.spec, before.provenance, [*shards[: self.whole], shard], columns)
+        manifest.write(self.folder)
+        self.manifest = manifest
+        with contextlib.suppress(StorageError):  # as on Windows, for a reader; the next recording tries again
+            remove(*(self.folder / file.file for old in shards[self.whole :] for file in old.files))
+
+    @property
+    def held(self) -> bool:
+        return self._lock.held
+
+    def release(self) -> None:
+        self._lock.release()

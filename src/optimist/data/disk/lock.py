@@ -106,8 +106,7 @@ def clean_up(folder: Path, manifest: Manifest) -> None:
     after the last one there, or all shards after it if an append was interrupted. Other unlisted shards mean
     that the manifest is old; DataError, because recording would overwrite them."""
     remove(*folder.glob(f"*{TEMPORARY}"))
-    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
-    unlisted = {path.name for path in folder.glob("*-*.arrow")} - listed
+    unlisted = {path.name for path in folder.glob("*-*.arrow")} - manifest.file_names
     newer = sorted(name for name in unlisted if not _is_left_over(folder, manifest, name))
     if newer:
         raise DataError(
@@ -124,8 +123,7 @@ def _is_left_over(folder: Path, manifest: Manifest, name: str) -> bool:
         return False
     number, version, following = int(match[1]), match[2], len(manifest.shards)
     if number < following:  # if the listed version is not there, this one took its place
-        shard = manifest.shards[number]
-        return all((folder / file.file).exists() for file in (shard.steps, shard.frames))
+        return all((folder / file.file).exists() for file in manifest.shards[number].files)
     return not version and (number == following or (folder / APPENDING).exists())
 
 

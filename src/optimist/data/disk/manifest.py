@@ -42,6 +42,10 @@ class Shard:
     def frame_rows(self) -> int:
         return sum(block.frames for block in self.blocks)
 
+    @property
+    def files(self) -> tuple[File, File]:
+        return self.steps, self.frames
+
     def as_json(self) -> dict:
         blocks = [vars(block) for block in self.blocks]
         return {"steps": vars(self.steps), "frames": vars(self.frames), "blocks": blocks}
@@ -66,6 +70,20 @@ class Manifest:
         closed = sum(b.frames - b.steps - b.ends_open for shard in self.shards for b in shard.blocks)
         last = {block.lane: block for shard in self.shards for block in shard.blocks}
         return closed + sum(block.ends_open for block in last.values())
+
+    @property
+    def next_lane(self) -> int:
+        """The number of a new lane."""
+        return 1 + max((block.lane for shard in self.shards for block in shard.blocks), default=-1)
+
+    @property
+    def file_names(self) -> set[str]:
+        return {file.file for shard in self.shards for file in shard.files}
+
+    def check_complete(self, folder: Path) -> None:
+        """Raise DataError if an import that writes this folder is not done."""
+        if "unfinished" in self.provenance:
+            raise DataError(f"{folder} is not complete: {in_one_line(self.provenance['unfinished'], 200)}")
 
     def text(self) -> str:
         """The text of the manifest file, which includes the hash of the rest."""
@@ -105,7 +123,12 @@ def read(folder: Path) -> Manifest:
     path = folder / NAME
     try:
         text = plain_bytes(path).decode()
-        _check_identity(folder, json_value(text))
+        content = json_value(text)
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise DataError(f"{path} is not the manifest of an {FORMAT}")
+        if content.get("version") != VERSION:
+            version = in_one_line(content.get("version"))
+            raise DataError(f"{folder} has version {version}; this optimist reads version {VERSION}: upgrade")
         return _manifest(record(_Record, unsealed(text)))
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
@@ -125,14 +148,6 @@ def spec_from(value: Any) -> Spec:
         raise DataError(f"the spec is malformed ({in_one_line(problem)}); restore it from a copy") from None
 
 
-def _check_identity(folder: Path, content: Any) -> None:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DataError(f"{folder / NAME} is not the manifest of an {FORMAT}")
-    if content.get("version") != VERSION:
-        version = in_one_line(content.get("version"))
-        raise DataError(f"{folder} has version {version}; this optimist reads version {VERSION}: upgrade")
-
-
 def _manifest(content: "_Record") -> Manifest:
     columns, spec = content.columns, content.spec
     if columns != tuple(name for name in OPTIONAL if name in columns):
@@ -142,10 +157,12 @@ def _manifest(content: "_Record") -> Manifest:
     if NEXT in columns and "allowed" not in columns:
         raise ValueError("masks of next states without those of the states")
     for shard in content.shards:
-        _check_file(shard.steps)
-        _check_file(shard.frames)
+        for file in shard.files:
+            _check_file(file)
         for block in shard.blocks:
-            _check_block(block)
+            counts = (block.lane, block.steps - 1, block.frames - block.steps - block.ends_open)
+            if not all(0 <= count < LARGEST_COUNT for count in counts) or block.lane >= MOST_LANES:
+                raise ValueError(f"a block cannot be {block}")
     manifest = Manifest(spec, content.provenance, content.shards, columns)
     if (content.steps, content.episodes) != (manifest.steps, manifest.episodes):
         raise ValueError("its totals differ from its shards")
@@ -160,9 +177,3 @@ def _check_file(file: File) -> None:
         raise DataError(f"the manifest names {shown}: not a plain file name; do not trust this dataset")
     if file.bytes < 0:
         raise ValueError(f"the size of {name}")
-
-
-def _check_block(block: Block) -> None:
-    counts = (block.lane, block.steps - 1, block.frames - block.steps - block.ends_open)
-    if not all(0 <= count < LARGEST_COUNT for count in counts) or block.lane >= MOST_LANES:
-        raise ValueError(f"a block cannot be {block}")

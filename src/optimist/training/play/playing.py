@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.data.disk.write_buffer import DepartedError
-from optimist.data.recorder import Recorder
+from optimist.data.recorder import DepartedError, Recorder
 from optimist.envs import Step
 from optimist.envs._environment import named_failures
 from optimist.errors import OptimistError

@@ -18,7 +18,7 @@ import jax
 from optimist import envs
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
-from optimist.plugins import own_files
+from optimist import plugins
 
 ANY_WAY = ("loggers",)  # settings that are not written into a configuration
 IN_MEMORY = "in memory"  # in place of the folder of the data
@@ -143,7 +143,7 @@ def own_code(config: dict) -> dict[str, str]:
     torso = network.get("torso") if isinstance(network, dict) else network
     code: dict[str, str] = {}
     for kind, name in {"agents": agent.get("name"), "torsos": torso}.items():
-        code |= own_files.hashes(kind, name) if isinstance(name, str) else {}
+        code |= plugins.hashes(kind, name) if isinstance(name, str) else {}
     environment = config.get("environment")
     return code | (envs.code(environment) if isinstance(environment, str) else {})
 

@@ -4,9 +4,14 @@
 plug-in has one of two names: that of an entry point (group `optimist.agents`, `optimist.engines`, ...), or an
 address, `module:Name` or `/folder/file.py:Name`. The same name leads to the same object in every process. The
 current folder is not searched, because it may hold files that the user does not trust.
+
+A run records the hashes of the files of its agent, torso and environment, so that an edit does not go
+unnoticed.
 """
 
+import ast
 import contextlib
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -44,9 +49,10 @@ KINDS = {  # by the group of their entry points, without "optimist."
     "figures": Kind("figure", "studies/report/figures"),
     "engines": Kind("engine", "studies/engines", needs=("run",)),
 }
+INSTALLED = {"site-packages", "dist-packages"}  # folders of packages that others wrote
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine
-PACKAGES = str(Path(__file__).resolve().parents[2])  # the folder that contains this package
+PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
 
 
 def own(kind: str) -> list[str]:
@@ -64,29 +70,19 @@ def names(kind: str) -> list[str]:
 def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
     """The thing of this name: the package's own, that of an entry point, or that at an address. UsageError if
     there is none, with a hint at the names of entry points and the `known` ones, by default the package's."""
+    what, entry = KINDS[kind], _entries(kind).get(name)
     if name in own(kind):
-        return _own(KINDS[kind], name)
-    if name in _entries(kind):
-        entry = _entries(kind)[name]
-        return _whole(KINDS[kind], name, _attribute(f"{entry.module}:{entry.attr or ''}"))
-    if is_address(name):
-        return _whole(KINDS[kind], name, _attribute(name))
-    hint = did_you_mean(name, [*(known or own(kind)), *names(kind)])
-    yours = ", or your own as module:Name" if hint.startswith("known") else ""
-    raise UsageError(f'there is no {KINDS[kind].word} "{name}": {hint}{yours}')
-
-
-def _own(kind: Kind, name: str) -> Any:
-    module = importlib.import_module(f"optimist.{kind.folder.replace('/', '.')}.{name}")
-    return getattr(module, name.title().replace("_", "")) if kind.is_class else module
-
-
-def _whole(kind: Kind, name: str, thing: Any) -> Any:
-    """The thing, if it has every function that such a thing needs."""
-    if all(callable(getattr(thing, part, None)) for part in kind.needs):
-        return thing
-    article = "an" if kind.word[0] in "aeiou" else "a"
-    raise UsageError(f"{name} is not {article} {kind.word}: it needs {' and '.join(kind.needs)}")
+        module = importlib.import_module(f"optimist.{what.folder.replace('/', '.')}.{name}")
+        return getattr(module, name.title().replace("_", "")) if what.is_class else module
+    if not entry and not is_address(name):
+        hint = did_you_mean(name, [*(known or own(kind)), *names(kind)])
+        yours = ", or your own as module:Name" if hint.startswith("known") else ""
+        raise UsageError(f'there is no {what.word} "{name}": {hint}{yours}')
+    thing = _attribute(f"{entry.module}:{entry.attr or ''}" if entry else name)
+    if not all(callable(getattr(thing, part, None)) for part in what.needs):
+        article = "an" if what.word[0] in "aeiou" else "a"
+        raise UsageError(f"{name} is not {article} {what.word}: it needs {' and '.join(what.needs)}")
+    return thing
 
 
 def is_address(name: str) -> bool:
@@ -136,14 +132,6 @@ def check_trusted(kind: str, name: str) -> None:
     raise DataError(
         f'{named}, which imports "{module}"; if you trust it: --allow {module}, in Python allow=["{module}"]'
     )
-
-
-def module_of(kind: str, name: str) -> str:
-    """The module, as sys.modules has it, in which the user's own class is; "" for the package's own names."""
-    entry = _entries(kind).get(name.partition("/")[0])  # the family, if it is an environment
-    if not entry and not is_address(name):
-        return ""
-    return entry.module if entry else _key(name.partition(":")[0])
 
 
 def failure(problem: BaseException) -> str | None:
@@ -199,13 +187,10 @@ def _attribute(place: str) -> Any:
             with contextlib.suppress(UsageError):
                 _module(f"{found.__name__}.{part}")  # importing a submodule makes it an attribute
         if not hasattr(found, part):
-            raise UsageError(f'{module} has no "{path}": {did_you_mean(path, _public(found))}')
+            public = [name for name in vars(found) if not name.startswith("_")]
+            raise UsageError(f'{module} has no "{path}": {did_you_mean(path, public)}')
         found = getattr(found, part)
     return found
-
-
-def _public(thing: Any) -> list[str]:
-    return [name for name in vars(thing) if not name.startswith("_")]
 
 
 def _module(name: str) -> ModuleType:
@@ -239,12 +224,16 @@ def _key(module: str) -> str:
 
 
 def _file(path: str) -> ModuleType:
-    if os.path.isabs(path) and not os.path.isfile(path):  # such as that of a run from another machine
-        raise UsageError(f'there is no file "{path}": put it there, or correct its path')
     if not os.path.isabs(path):
-        whole = os.path.abspath(path) if os.path.isfile(path) else "/folder/file.py:Name"
-        problem = "is not a whole path" if os.path.isfile(path) else "is not a file"
+        is_file = os.path.isfile(path)
+        whole, problem = (
+            (os.path.abspath(path), "is not a whole path")
+            if is_file
+            else ("/folder/file.py:Name", "is not a file")
+        )
         raise UsageError(f'"{path}" {problem}: write its whole path, {whole}')
+    if not os.path.isfile(path):  # such as that of a run from another machine
+        raise UsageError(f'there is no file "{path}": put it there, or correct its path')
     spec = importlib.util.spec_from_file_location(_key(path), path)
     assert spec is not None and spec.loader is not None  # the name ends with .py
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -279,3 +268,70 @@ def _without_current_folder() -> Iterator[None]:
         yield
     finally:
         sys.path[:0] = hidden
+
+
+def hashes(kind: str, name: str) -> dict[str, str]:
+    """`hashes_of` the module in which the user's own class is; empty for the package's own classes."""
+    entry = _entries(kind).get(name.partition("/")[0])  # the family, if it is an environment
+    if not entry and not is_address(name):
+        return {}
+    return hashes_of(entry.module if entry else _key(name.partition(":")[0]))
+
+
+def hashes_of(name: str) -> dict[str, str]:
+    """Hashes of the file of this module and of the files that it imports from its package or its folder, by
+    the modules' names; empty if it is not imported."""
+    module = sys.modules.get(name)
+    if module is None or _source(module) is None:
+        return {}
+    found, waiting, home = dict[str, str](), [module], _home(module)
+    while waiting:
+        each = waiting.pop()
+        label, file = f"code of {each.__name__}", _source(each)
+        if label not in found and file and (each is module or _is_users(file, home)):
+            content = file.read_bytes()
+            found[label] = hashlib.sha256(content).hexdigest()[:12]
+            waiting += _imports(content, each)
+    return found
+
+
+def _source(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if file and os.path.isfile(file) else None
+
+
+def _home(module: ModuleType) -> Path:
+    """The folder of the package that the module is in, or of the module."""
+    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
+    return Path(str(getattr(outermost, "__file__", None) or module.__file__)).parent
+
+
+def is_users(name: str) -> bool:
+    """Whether an imported module is the user's own file: of neither an installed package nor this one."""
+    module = sys.modules.get(name)
+    file = module and _source(module)
+    if not module or not file or name == "__main__" or INSTALLED & set(file.parts):
+        return False
+    return _is_users(file, _home(module))
+
+
+def _is_users(file: Path, home: Path) -> bool:
+    """Whether a file in `home` is the user's: of neither an installed package nor this one."""
+    if not file.is_relative_to(home) or file.is_relative_to(os.path.join(PACKAGES, "optimist")):
+        return False
+    inside = file.relative_to(home) if (home / "__init__.py").exists() else file
+    return not INSTALLED & set(inside.parts)
+
+
+def _imports(content: bytes, module: ModuleType) -> list[ModuleType]:
+    """The modules that this source of the module imports, as far as they are imported."""
+    names = list[str]()
+    with contextlib.suppress(SyntaxError, ValueError, ImportError):
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                base = importlib.util.resolve_name(base, module.__package__)
+                names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return [sys.modules[name] for name in names if name in sys.modules]
