@@ -15,10 +15,9 @@ from typing import Any
 
 import jax
 
-from optimist import envs
+from optimist import envs, plugins
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
-from optimist import plugins
 
 ANY_WAY = ("loggers",)  # settings that are not written into a configuration
 IN_MEMORY = "in memory"  # in place of the folder of the data
