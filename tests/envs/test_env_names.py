@@ -8,7 +8,7 @@ import pytest
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.envs import minatar
-from optimist.envs._lanes import checked_actions
+from optimist.envs._environment import checked_actions
 from optimist.errors import UsageError
 
 # JAX programs take seconds to compile, and emulators a quarter of a second to start. test_minatar_jax.py and

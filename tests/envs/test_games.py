@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from optimist.envs import _games
-from optimist.envs._games.board import LEFT, NOTHING, RIGHT, UP
-from optimist.envs.minatar import GAMES, _minatar
+from optimist.envs._games import Move
+from optimist.envs.minatar import GAMES, authors_game
 
 STEPS = 12_000
 RESTARTED = ("breakout", "freeway")
@@ -45,21 +45,21 @@ class Luck:
 
 def theirs(game):
     """The package's game with a random stream that the test controls."""
-    env = _minatar().Environment(game, sticky_action_prob=0.0).env
+    env = authors_game(game)(ramping=True)
     env.random = Luck()
     return env
 
 
 def moves_of(game, env, random):
     """Moves that reach late states: after the ball in Breakout, mostly up in Freeway, else random ones."""
-    move = NOTHING
+    move = Move.NOTHING
     while True:
         if game == "breakout":
             aim = env.ball_x + random.choice([0, 0, 1 if env.ball_dir in (1, 2) else -1])
-            after_it = LEFT if aim < env.pos else RIGHT if aim > env.pos else NOTHING
-            move = after_it if random.random() < 0.97 else NOTHING
+            after_it = Move.LEFT if aim < env.pos else Move.RIGHT if aim > env.pos else Move.NOTHING
+            move = after_it if random.random() < 0.97 else Move.NOTHING
         elif random.random() < 0.4:
-            favourites = [UP] * 6 if game == "freeway" else []
+            favourites = [Move.UP] * 6 if game == "freeway" else []
             move = random.choice([*_games.named(game).ACTIONS, *favourites])
         yield move
 

@@ -12,7 +12,7 @@ import optimist
 from little import small
 from optimist import envs
 from optimist.data.transition import Spec
-from optimist.envs._lanes import checked_actions
+from optimist.envs._environment import checked_actions
 from optimist.errors import RunError, UsageError
 from optimist.training.evaluation import evaluate
 from optimist.training.learner import Learner

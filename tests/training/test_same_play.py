@@ -15,7 +15,7 @@ from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.sampling import Sampler
 from optimist.data.verify import verify
-from optimist.envs import _lanes, _workers, minatar
+from optimist.envs import _environment, _workers, minatar
 from optimist.training import online, services
 from optimist.training.beginning import beginning
 from optimist.training.online import OnlineTraining
@@ -168,8 +168,8 @@ def test_play_that_comes_out_otherwise_begins_new_episodes_and_loses_no_step(tmp
     game = "minatar/breakout"
     killed(tmp_path, game, monkeypatch, 400)
     before = Dataset.open(tmp_path).timeline
-    step = _lanes.Lanes.step
-    monkeypatch.setattr(_lanes.Lanes, "step", lambda self, actions: step(self, 0 * np.asarray(actions)))
+    step = _environment.Lanes.step
+    monkeypatch.setattr(_environment.Lanes, "step", lambda self, actions: step(self, 0 * np.asarray(actions)))
     collect(tmp_path, game)
     assert "new episodes" in caplog.text
     after = Dataset.open(tmp_path)

@@ -13,8 +13,7 @@ from gymnasium.vector.utils import iterate
 from optimist.data.lane_recorder import Lane, LaneRecorder
 from optimist.data.machine import with_home
 from optimist.data.transition import Spec
-from optimist.envs._spaces import MASK, MaskReader, encoding_of
-from optimist.envs.gym import spec_of, versions_of
+from optimist.envs.gym import MASK, MaskReader, encoding_of, spec_of, versions_of
 from optimist.errors import UsageError
 
 log = logging.getLogger("optimist")

@@ -6,62 +6,16 @@ and results are in memory that is shared with the parent process.
 
 import base64
 import json
-import mmap
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from optimist.data.transition import Spec
-from optimist.envs._lanes import as_array, from_array
-from optimist.envs._registry import make_lanes
+from optimist.envs import make_lanes
+from optimist.envs._environment import as_array, from_array
+from optimist.envs._workers import DONE, FAILED, LISTEN, RESET, STEP, Board
 from optimist.errors import UsageError
-
-STEP, RESET, LISTEN = b"s", b"r", b"l"
-DONE, FAILED = b".", b"!"
-ALIGNMENT = 64  # bytes, where a column begins
-
-
-class Board(NamedTuple):
-    """One vector step in shared memory; every column has a leading axis of lanes."""
-
-    action: np.ndarray
-    observation: np.ndarray
-    reward: np.ndarray
-    terminal: np.ndarray
-    truncated: np.ndarray
-    next_observation: np.ndarray
-    next_allowed: np.ndarray
-    allowed: np.ndarray  # in the observation
-    masked: np.ndarray  # whether the environment has masks; if not, the two columns above are not written
-
-
-def board_size(spec: Spec, lanes: int) -> int:
-    return sum(_padded(lanes, *column) for column in _columns(spec))
-
-
-def board(spec: Spec, lanes: int, memory: Any) -> Board:
-    arrays, begin = [], 0
-    for shape, dtype in _columns(spec):
-        arrays.append(np.ndarray((lanes, *shape), dtype, memory, begin))
-        begin += _padded(lanes, shape, dtype)
-    return Board(*arrays)
-
-
-def _columns(spec: Spec) -> list[tuple[tuple[int, ...], np.dtype]]:
-    action, frame = np.dtype(spec.action_dtype), np.dtype(spec.frame_dtype)
-    flag = np.dtype(bool)
-    results = [((), np.dtype(np.float32)), ((), flag), ((), flag), (spec.frame_shape, frame)]
-    masks = [((spec.actions,), flag), ((spec.actions,), flag), ((), flag)]
-    return [(spec.action_shape, action), (spec.frame_shape, frame), *results, *masks]
-
-
-def _padded(lanes: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
-    size = lanes * int(np.prod(shape, dtype=int)) * dtype.itemsize
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class Worker:
@@ -70,11 +24,7 @@ class Worker:
     def __init__(self) -> None:
         self._play: Any = None
         self._board: Any = None
-        self._orders: dict[bytes, Callable[[], None]] = {
-            STEP: self._step,
-            RESET: self._reset,
-            LISTEN: self._listen,
-        }
+        self._orders = {STEP: self._step, RESET: self._reset, LISTEN: self._listen}
 
     def carry_out(self, order: bytes) -> bytes:
         """Carry out an order: DONE, or FAILED with a message on stdout."""
@@ -82,31 +32,26 @@ class Worker:
             self._orders[order]()
         except Exception as problem:  # a simulator may raise anything; the parent reports it
             known = isinstance(problem, UsageError)
-            _send(
-                {"problem": str(problem) if known else f"{type(problem).__name__}: {problem}", "known": known}
-            )
+            words = str(problem) if known else f"{type(problem).__name__}: {problem}"
+            _send({"problem": words, "known": known})
             return FAILED
         return DONE
 
     def _listen(self) -> None:
         message = json.loads(sys.stdin.readline())
-        _send(getattr(self, f"_{message.pop('do')}")(**message))
+        _send(getattr(self, f"_{message.pop('do')}")(**message) or {})
 
     def _make(self, name: str, seeds: list[int], options: dict) -> dict:
-        self._play = make_lanes(name, seeds, **options)
-        return {
-            "name": self._play.name,
-            "spec": self._play.spec.as_json(),
-            "versions": self._play.versions(),
-            "resumable": getattr(self._play, "resumable", False),
-        }
+        play = self._play = make_lanes(name, seeds, **options)
+        resumable = getattr(play, "resumable", False)
+        about = {"name": play.name, "versions": play.versions(), "resumable": resumable}
+        return {**about, "spec": play.spec.as_json()}
 
-    def _share(self, path: str, lanes: int, first: int) -> dict:
-        spec, mine = self._play.spec, slice(first, first + self._play.lanes)
+    def _share(self, path: str, lanes: int, first: int) -> None:
+        spec: Spec = self._play.spec
         with open(path, "r+b") as file:
-            memory = mmap.mmap(file.fileno(), board_size(spec, lanes))
-        self._board = Board(*(column[mine] for column in board(spec, lanes, memory)))
-        return {}
+            board = Board.on(file, spec, lanes)
+        self._board = Board(*(column[first : first + self._play.lanes] for column in board))
 
     def _render(self) -> dict:
         picture = self._play.render()
@@ -115,19 +60,17 @@ class Worker:
     def _saved(self) -> dict:
         return {"lanes": from_array(self._play.saved()["lanes"])}
 
-    def _restore(self, lanes: list) -> dict:
+    def _restore(self, lanes: list) -> None:
         self._play.restore({"lanes": as_array(lanes)})
         self._write_mask()
-        return {}
 
-    def _nothing(self) -> dict:
-        return {}
+    def _nothing(self) -> None:
+        """While lane 0, which is another worker's, is drawn."""
 
-    def _close(self) -> dict:
+    def _close(self) -> None:
         if self._play is not None:
             self._play.close()
         self._play = self._board = None
-        return {}
 
     def _reset(self) -> None:
         self._board.observation[:] = self._play.reset()
@@ -147,13 +90,13 @@ class Worker:
 
 
 def _send(message: dict) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    print(json.dumps(message), file=sys.__stdout__, flush=True)
 
 
 def main(go: list[int], done: int) -> None:
     """Carry out orders until the parent process ends, which closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which may have to save
+    sys.stdout = sys.stderr  # what a simulator prints is no answer
     worker, turn = Worker(), 0
     while order := os.read(go[turn % 2], 1):
         os.write(done, worker.carry_out(order))

@@ -1,8 +1,8 @@
 """Lanes divided among worker processes, for simulators that are written in Python or hold its lock.
 
 Threads would not help: each would wait for the interpreter lock at every step. One write wakes a group of
-workers, and a few reads collect their answers, whatever the size of the group. A group is kept for the next
-environment of the same size, because importing a simulator can take longer than an evaluation.
+workers (`_worker`), and a few reads collect their answers, whatever the size of the group. A group is kept
+for the next environment of the same size, because importing a simulator can take longer than an evaluation.
 """
 
 import atexit
@@ -15,19 +15,50 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optimist.data.disk.manifest import spec_from
-from optimist.envs._environment import Step
-from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
+from optimist.data.transition import Spec
+from optimist.envs._environment import Step, as_array, checked_actions, free_cores, from_array
 from optimist.envs._processes import SAFELY, variables
-from optimist.envs._worker import FAILED, LISTEN, RESET, STEP, board, board_size
 from optimist.errors import RunError, UsageError
 
 LANES_EACH = 8  # the least per process: waking one takes as long as a step of a few lanes
 MEMORY = "/dev/shm"  # files in this folder, if it exists, are in memory
+STEP, RESET, LISTEN = b"s", b"r", b"l"  # orders
+DONE, FAILED = b".", b"!"  # answers
+ALIGNMENT = 64  # bytes, where a column begins
+
+
+class Board(NamedTuple):
+    """One vector step in shared memory; every column has a leading axis of lanes."""
+
+    action: np.ndarray
+    observation: np.ndarray
+    reward: np.ndarray
+    terminal: np.ndarray
+    truncated: np.ndarray
+    next_observation: np.ndarray
+    next_allowed: np.ndarray
+    allowed: np.ndarray  # in the observation
+    masked: np.ndarray  # whether the environment has masks; if not, the two columns above are not written
+
+    @classmethod
+    def on(cls, file: Any, spec: Spec, lanes: int) -> "Board":
+        """The board in this file, which is made as large as it needs."""
+        frame, flag, mask = (spec.frame_shape, spec.frame_dtype), ((), bool), ((spec.actions,), bool)
+        results: list[Any] = [frame, ((), np.float32), flag, flag, frame]
+        columns, begins = [(spec.action_shape, spec.action_dtype), *results, mask, mask, flag], [0]
+        for shape, dtype in columns:
+            size = lanes * int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+            begins.append(begins[-1] - (-size // ALIGNMENT) * ALIGNMENT)
+        file.truncate(begins[-1])
+        memory = mmap.mmap(file.fileno(), begins[-1])
+        places = zip(columns, begins, strict=False)
+        return cls(*(np.ndarray((lanes, *shape), dtype, memory, begin) for (shape, dtype), begin in places))
 
 
 def usual_processes(lanes: int) -> int:
@@ -72,54 +103,37 @@ class Workers:
         for member in self._members:
             self._signs.register(member.stdout, 0)  # reports only that it closed
 
-    def turn(self, order: bytes) -> None:
-        """All workers carry out the order in parallel; returns when all are done."""
-        self._begin(order)
-        if FAILED in self._answers():
-            messages = [self._received(member) for member in self._members if self._has_sent(member)]
-            self._raise_problem(messages)
-
-    def ask(self, questions: list[dict]) -> list[dict]:
+    def ask(self, questions: Sequence[dict]) -> list[dict]:
         """Send one question to each worker; their answers."""
-        self._begin(LISTEN)  # first: a long question does not fit into a pipe without a reader
-        for member, question in zip(self._members, questions, strict=True):
-            member.stdin.write(json.dumps(question).encode() + b"\n")
-            member.stdin.flush()
-        # Before the bytes: a worker with a long message is not done until it is read.
-        messages = [self._received(member) for member in self._members]
-        if FAILED in self._answers():
-            self._raise_problem(messages)
-        return messages
+        return self.turn(LISTEN, questions)
 
-    def _begin(self, order: bytes) -> None:
+    def turn(self, order: bytes, questions: Sequence[dict] = ()) -> list[dict]:
+        """All workers carry out the order in parallel; returns when all are done."""
+        # First the order: a long question does not fit into a pipe without a reader.
         os.write(self._go[self._turn % 2], order * self.size)
         self._turn += 1
-
-    def _answers(self) -> bytes:
-        """One byte from each worker."""
-        answers = b""
-        while len(answers) < self.size:
-            if self._done in dict(self._signs.poll()):
-                answers += os.read(self._done, self.size)
-            else:
+        for member, question in zip(self._members, questions, strict=False):
+            member.stdin.write(json.dumps(question).encode() + b"\n")
+            member.stdin.flush()
+        # The messages before the bytes: a worker with a long message is not done until it is read.
+        messages, answers = [self._received(member) for member in self._members if questions], b""
+        while len(answers) < self.size:  # one byte from each worker
+            if self._done not in dict(self._signs.poll()):
                 self._raise_ended()
+            answers += os.read(self._done, self.size)
         self._turns_ended += 1
-        return answers
+        if FAILED in answers:
+            sent = [member for member in self._members if select.select([member.stdout], [], [], 0)[0]]
+            messages += map(self._received, sent)
+            problem = next(message for message in messages if "problem" in message)
+            raise (UsageError if problem["known"] else RunError)(problem["problem"])
+        return messages
 
     def _received(self, member: Any) -> dict:
         line = member.stdout.readline()
         if not line:
             self._raise_ended()
         return json.loads(line)
-
-    @staticmethod
-    def _has_sent(member: Any) -> bool:
-        return bool(select.select([member.stdout], [], [], 0)[0])
-
-    @staticmethod
-    def _raise_problem(messages: list[dict]) -> None:
-        problem = next(message for message in messages if "problem" in message)
-        raise (UsageError if problem["known"] else RunError)(problem["problem"])
 
     def _raise_ended(self) -> None:
         """A worker closed its pipe; shut the others down and raise RunError."""
@@ -158,13 +172,11 @@ def _end_all() -> None:
 
 def _take(size: int) -> Workers:
     """An idle group of this size, or a new one."""
-    for workers in _idle:
-        if workers.size == size:
-            _idle.remove(workers)
-            if workers.ready:
-                return workers
-            workers.end()
-            break
+    for workers in [each for each in _idle if each.size == size]:
+        _idle.remove(workers)
+        if workers.ready:
+            return workers
+        workers.end()
     return Workers(size)
 
 
@@ -180,26 +192,18 @@ class Split:
     """An `Environment` whose lanes are divided among the workers of a group."""
 
     def __init__(self, name: str, seeds: list[int], options: dict, processes: int):
-        self.lanes = len(seeds)
-        shares = np.array_split(seeds, processes)
+        self.lanes, shares = len(seeds), np.array_split(seeds, processes)
         self._workers = _take(processes)
         self.close = weakref.finalize(self, _give_back, self._workers)  # once, also if it is never called
-        wish = {"do": "make", "name": name, "options": options}
+        wish: dict[str, Any] = {"do": "make", "name": name, "options": options}
         about, *_ = self._workers.ask([{**wish, "seeds": share.tolist()} for share in shares])
         self.name, self._versions = about["name"], about["versions"]
-        self.resumable, self._shares = about["resumable"], [len(share) for share in shares]
-        self.spec = spec_from(about["spec"])
-        self._memory = self._shared([len(share) for share in shares])
-        self._board = board(self.spec, self.lanes, self._memory)
-        self._started = False
-
-    def _shared(self, shares: list[int]) -> mmap.mmap:
-        size, firsts = board_size(self.spec, self.lanes), np.cumsum([0, *shares[:-1]]).tolist()
+        self.resumable, self.spec = about["resumable"], spec_from(about["spec"])
+        self._stops, self._started = np.cumsum([0, *map(len, shares)]).tolist(), False
         with tempfile.NamedTemporaryFile(dir=MEMORY if os.path.isdir(MEMORY) else None) as file:
-            file.truncate(size)
+            self._board = Board.on(file, self.spec, self.lanes)
             wish = {"do": "share", "path": file.name, "lanes": self.lanes}
-            self._workers.ask([{**wish, "first": first} for first in firsts])
-            return mmap.mmap(file.fileno(), size)
+            self._workers.ask([{**wish, "first": first} for first in self._stops[:-1]])
 
     def reset(self) -> np.ndarray:
         self._workers.turn(RESET)
@@ -224,11 +228,11 @@ class Split:
         return {"lanes": as_array([state for answer in answers for state in answer["lanes"]])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        states, stops = from_array(arrays["lanes"]), np.cumsum(self._shares).tolist()
+        states = from_array(arrays["lanes"])
         if len(states) != self.lanes:
             raise ValueError("the state of other lanes")
-        parts = [states[stop - share : stop] for stop, share in zip(stops, self._shares, strict=True)]
-        self._workers.ask([{"do": "restore", "lanes": part} for part in parts])
+        places = zip(self._stops[:-1], self._stops[1:], strict=True)
+        self._workers.ask([{"do": "restore", "lanes": states[start:stop]} for start, stop in places])
         self._started = True
 
     def render(self) -> np.ndarray:

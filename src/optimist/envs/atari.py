@@ -21,8 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs._environment import Environment, Step
-from optimist.envs._lanes import checked_actions, free_cores, package
+from optimist.envs._environment import Environment, Step, checked_actions, free_cores, package
 from optimist.errors import UsageError, did_you_mean
 
 FRAME_SKIP = 4

@@ -7,23 +7,22 @@ truncated after `max_steps`.
 """
 
 import json
-import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import runpy
 from importlib.metadata import version
-from types import ModuleType
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs._environment import Environment
-from optimist.envs._lanes import Lanes, package
+from optimist.envs._environment import Environment, Lanes, package
 from optimist.errors import UsageError, did_you_mean
 
 ON_ONE_CORE = True
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 LONGEST = 3_000  # steps; Freeway, the only game with a time limit, has 2,501
+STICKY = 0.1  # the probability that the last action is repeated in place of the chosen one
 FIXED = ("channels", "action_map", "ramping", "random")  # attributes of a game that are not its state
 CELL = 16  # pixels along one side of a cell in a picture
 BACKGROUND = (14, 14, 22)
@@ -35,10 +34,17 @@ def games() -> list[str]:
 
 def make(game: str, *, seeds: list[int], max_steps: int = LONGEST) -> Environment:
     check("minatar", game, max_steps)
-    single = _minatar().Environment
-    members = [_Lane(single(game), seed, max_steps) for seed in seeds]
+    kind = authors_game(game)
+    members = [_Lane(kind(ramping=True), seed, max_steps) for seed in seeds]
     versions = {name: version(name) for name in ("minatar", "numpy")}
     return Lanes(f"minatar/{game}", members[0].spec, members, versions)
+
+
+def authors_game(name: str) -> Any:
+    """The class of a game. Only its own file is loaded: the package itself first imports plotting libraries
+    for two seconds, and logs a warning where there are none."""
+    home: Any = find_spec("minatar") or package("minatar", extra="minatar").__spec__
+    return runpy.run_path(str(Path(home.origin).parent / "environments" / f"{name}.py"))["Env"]
 
 
 def check(family: str, game: str, max_steps: int) -> None:
@@ -52,12 +58,11 @@ def check(family: str, game: str, max_steps: int) -> None:
 class _Lane:
     """One game with its own random stream and time limit."""
 
-    def __init__(self, game, seed: int, max_steps: int):
-        game.seed(seed)  # before the first reset, which draws from the stream
-        self._game = game
+    def __init__(self, game: Any, seed: int, max_steps: int):
+        game.random = np.random.RandomState(seed)  # before the first reset, which draws from it
+        self._game, self._random, self._max_steps = game, game.random, max_steps
         self._actions = game.minimal_action_set()
-        self._max_steps = max_steps
-        self._age = 0
+        self._age, self._last = 0, 0
         self.spec = Spec(tuple(game.state_shape()), "bool", actions=len(self._actions))
 
     def reset(self) -> np.ndarray:
@@ -66,24 +71,25 @@ class _Lane:
         return self._game.state()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        reward, terminal = self._game.act(self._actions[action])
+        self._last = self._last if self._random.rand() < STICKY else self._actions[action]
+        reward, terminal = self._game.act(self._last)
         self._age += 1
         return self._game.state(), reward, terminal, self._age >= self._max_steps
 
     def saved(self) -> dict:
         """The whole state as plain values; the package's games consist of numbers, lists and small arrays."""
-        _, keys, *rest = self._game.random.get_state()
+        _, keys, *rest = self._random.get_state()
         inside = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self._game.env).items()
+            for name, value in vars(self._game).items()
             if name not in FIXED
         }
         stream = [keys.tolist(), *rest]
-        whole = {"age": self._age, "last": self._game.last_action, "random": stream, "game": inside}
+        whole = {"age": self._age, "last": self._last, "random": stream, "game": inside}
         return json.loads(json.dumps(whole, default=int))  # some numbers have numpy types
 
     def restore(self, state: dict) -> None:
-        game, inside = self._game.env, state["game"]
+        game, inside = self._game, state["game"]
         changing = {name for name in vars(game) if name not in FIXED}
         if changing != inside.keys():
             raise ValueError("the state of another game or version")
@@ -92,8 +98,8 @@ class _Lane:
             is_array = isinstance(before, np.ndarray)
             setattr(game, name, np.array(value, before.dtype).reshape(before.shape) if is_array else value)
         keys, *rest = state["random"]
-        self._game.random.set_state(("MT19937", np.array(keys, np.uint32), *rest))
-        self._game.last_action, self._age = int(state["last"]), int(state["age"])
+        self._random.set_state(("MT19937", np.array(keys, np.uint32), *rest))
+        self._last, self._age = int(state["last"]), int(state["age"])
 
     def render(self) -> np.ndarray:
         return picture(self._game.state())
@@ -120,34 +126,3 @@ def _cubehelix(count: int) -> np.ndarray:
     cosine, sine = np.array([-0.14861, -0.29227, 1.97294]), np.array([1.78277, -0.90649, 0.0])
     colours = lightness + amplitude * (np.cos(angle) * cosine + np.sin(angle) * sine)
     return (255 * colours.clip(0, 1)).astype(np.uint8)
-
-
-def _minatar() -> ModuleType:
-    with _without_plotting(), _silent_root_logger():
-        return package("minatar", extra="minatar")
-
-
-@contextmanager
-def _without_plotting() -> Iterator[None]:
-    """Hide plotting libraries, which take two seconds to import; the package works without them."""
-    absent = [name for name in ("matplotlib", "seaborn") if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # importing None fails
-    try:
-        yield
-    finally:
-        for name in absent:
-            del sys.modules[name]
-
-
-@contextmanager
-def _silent_root_logger() -> Iterator[None]:
-    """Suppress the warning about missing plotting packages that minatar logs on import."""
-    root, placeholder = logging.getLogger(), logging.NullHandler()
-    disabled_before = root.manager.disable
-    root.addHandler(placeholder)  # without a handler, logging.warning would install one permanently
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(disabled_before)
-        root.removeHandler(placeholder)

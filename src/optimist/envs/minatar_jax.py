@@ -15,14 +15,11 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import _games
-from optimist.envs._environment import Environment, Step
-from optimist.envs._games.board import SIDE
-from optimist.envs._lanes import checked_actions
-from optimist.envs.minatar import GAMES, LONGEST, check, picture
+from optimist.envs._environment import Environment, Step, checked_actions
+from optimist.envs.minatar import GAMES, LONGEST, STICKY, check, picture
 from optimist.errors import UsageError
 
 EDITION = "1"  # of the games: changes when the same random draws lead to other states
-STICKY = 0.1  # the probability that the last action is repeated in place of the chosen one
 
 
 def games() -> list[str]:
@@ -75,7 +72,7 @@ class Rules:
 
     @property
     def spec(self) -> Spec:
-        return Spec((SIDE, SIDE, self._game.CHANNELS), "bool", actions=len(self._game.ACTIONS))
+        return Spec((_games.SIDE, _games.SIDE, self._game.CHANNELS), "bool", actions=len(self._game.ACTIONS))
 
     @property
     def _game(self) -> _games.Game:

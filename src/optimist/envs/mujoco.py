@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs._environment import Environment, Step
-from optimist.envs._lanes import checked_actions, first_line, package
+from optimist.envs._environment import Environment, Step, checked_actions, first_line, package
 from optimist.errors import UsageError, did_you_mean
 
 ON_ONE_CORE = True

@@ -24,7 +24,7 @@ from optimist.data.disk.files import (
     stays_inside,
 )
 from optimist.data.machine import cache_folder
-from optimist.envs._lanes import package
+from optimist.envs._environment import package
 from optimist.errors import DataError, StorageError
 
 SEND_SECONDS = 120  # between sendings of what a run has so far

@@ -5,22 +5,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.envs._games.board import (
-    DOWN,
-    LAST,
-    LEFT,
-    NOTHING,
-    RIGHT,
-    UP,
-    ahead,
-    cell,
-    cells,
-    one_of,
-    outside,
-    walked,
-)
+from optimist.envs._games import LAST, Move, ahead, cell, cells, one_of, outside, walked
 
-ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN)
+ACTIONS = (Move.NOTHING, Move.LEFT, Move.UP, Move.RIGHT, Move.DOWN)
 CHANNELS = 4
 LUCK_OF_A_STEP, LUCK_OF_A_START = 3, 0
 ROWS = np.arange(1, LAST)  # each has room for one object
@@ -69,7 +56,7 @@ def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:
     gold = jnp.where(new, is_gold < 1 / 3, was.gold)
     place = jnp.where(new, jnp.where(right, 0, LAST), was.place)
 
-    x, y = walked(was.x, move, LEFT, RIGHT), walked(was.y, move, UP, DOWN, 1, LAST - 1)
+    x, y = walked(was.x, move, Move.LEFT, Move.RIGHT), walked(was.y, move, Move.UP, Move.DOWN, 1, LAST - 1)
     touched = there & (place == x) & (y == ROWS)
     there &= ~(touched & gold)
     moving = was.until_move == 0

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from optimist.envs._games.board import LAST, LEFT, NOTHING, RIGHT, ROW, SIDE, ahead, cell, outside, walked
+from optimist.envs._games import LAST, ROW, SIDE, Move, ahead, cell, outside, walked
 
-ACTIONS = (NOTHING, LEFT, RIGHT)
+ACTIONS = (Move.NOTHING, Move.LEFT, Move.RIGHT)
 CHANNELS = 4
 LUCK_OF_A_STEP, LUCK_OF_A_START = 0, 1
 
@@ -40,7 +40,7 @@ def begin(luck) -> Breakout:
 
 
 def step(was: Breakout, move, luck) -> tuple[Breakout, Any, Any]:
-    paddle = walked(was.paddle, move, LEFT, RIGHT)
+    paddle = walked(was.paddle, move, Move.LEFT, Move.RIGHT)
     x, y = was.x + ahead(was.right), was.y + ahead(was.down)
     side, ceiling = outside(x), y < 0
     x, y = x.clip(0, LAST), y.clip(0)

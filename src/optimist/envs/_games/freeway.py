@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.envs._games.board import DOWN, LAST, NOTHING, SIDE, UP, cell, cells, one_of, ticked, walked
+from optimist.envs._games import LAST, SIDE, Move, cell, cells, one_of, ticked, walked
 
-ACTIONS = (NOTHING, UP, DOWN)
+ACTIONS = (Move.NOTHING, Move.UP, Move.DOWN)
 CHANNELS = 7
 CARS = 8
 LUCK_OF_A_STEP = LUCK_OF_A_START = 2 * CARS
@@ -40,8 +40,8 @@ def begin(luck) -> Freeway:
 
 
 def step(was: Freeway, move, luck) -> tuple[Freeway, Any, Any]:
-    moving = (was.rest == 0) & ((move == UP) | (move == DOWN))
-    y = jnp.where(moving, walked(was.y, move, UP, DOWN), was.y)
+    moving = (was.rest == 0) & ((move == Move.UP) | (move == Move.DOWN))
+    y = jnp.where(moving, walked(was.y, move, Move.UP, Move.DOWN), was.y)
     across = y == 0
     pace = jnp.where(across, _paces(luck), was.pace)
     wait = jnp.where(across, abs(pace), was.wait)

@@ -9,29 +9,24 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.envs._games.board import (
+from optimist.envs._games import (
     COLUMN,
-    DOWN,
-    FIRE,
     LAST,
-    LEFT,
-    NOTHING,
-    RIGHT,
     ROW,
     SIDE,
-    UP,
+    Move,
     ahead,
     cell,
     cells,
+    first,
     one_of,
     outside,
     shifted,
     ticked,
     walked,
 )
-from optimist.envs._games.shoal import Shoal, joined, nobody, oldest, trails, youngest
 
-ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN, FIRE)
+ACTIONS = (Move.NOTHING, Move.LEFT, Move.UP, Move.RIGHT, Move.DOWN, Move.FIRE)
 CHANNELS = 10
 LUCK_OF_A_STEP, LUCK_OF_A_START = 5, 0
 AIR = 200
@@ -43,6 +38,17 @@ FASTEST_ENEMY = 2
 # The most at once. Enemies: the fastest cross in 10 x (2 + 1) steps, with a new one in each step. Divers:
 # they cross in 60 steps, with a new one every 30. Shots: they fly for 9 steps, with a new one every 5.
 ENEMIES, DIVERS, SHOTS = 32, 3, 2
+
+
+class Shoal(NamedTuple):
+    """Enemies, or divers."""
+
+    there: Any
+    x: Any
+    y: Any
+    right: Any
+    wait: Any
+    born: Any
 
 
 class Shots(NamedTuple):
@@ -162,7 +168,7 @@ def _with_newcomers(was: Seaquest, luck) -> Seaquest:
 
 
 def _steered(now: Seaquest, move) -> Seaquest:
-    fired = (move == FIRE) & (now.reload == 0)
+    fired = (move == Move.FIRE) & (now.reload == 0)
     newest = now.shots.there[1] & fired  # becomes the older one
     shot = Shots(True, now.x, now.y, now.right)
     shots = Shots(
@@ -171,8 +177,8 @@ def _steered(now: Seaquest, move) -> Seaquest:
             for before, new in zip(now.shots, shot, strict=True)
         )
     )
-    turned = jnp.where(move == LEFT, False, jnp.where(move == RIGHT, True, now.right))
-    x, y = walked(now.x, move, LEFT, RIGHT), walked(now.y, move, UP, DOWN, 0, LAST - 1)
+    turned = jnp.where(move == Move.LEFT, False, jnp.where(move == Move.RIGHT, True, now.right))
+    x, y = walked(now.x, move, Move.LEFT, Move.RIGHT), walked(now.y, move, Move.UP, Move.DOWN, 0, LAST - 1)
     reload = jnp.where(fired, RELOAD, now.reload)
     return now._replace(x=x, y=y, right=turned, reload=reload, shots=shots)
 
@@ -268,3 +274,29 @@ def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
 def _spent(flying, one: int, hit) -> Any:
     """The shots without this one, if it hit."""
     return flying & ~((np.arange(SHOTS) == one) & hit)
+
+
+def nobody(slots: int, kind: Any = Shoal) -> Any:
+    """Empty slots."""
+    booleans = {"there", "right"}
+    return kind(*(jnp.zeros(slots, bool if field in booleans else jnp.int32) for field in kind._fields))
+
+
+def joined(shoal: Shoal, due, y, right, wait, born) -> tuple[Shoal, Any]:
+    """The shoal with one more in a free slot, and which one that is."""
+    new = first(~shoal.there) & due
+    one = Shoal(True, jnp.where(right, 0, LAST), y, right, wait, born)
+    return Shoal(*(jnp.where(new, now, before) for now, before in zip(one, shoal, strict=True))), new
+
+
+def trails(shoal: Shoal) -> Any:
+    return cells(shoal.x - ahead(shoal.right), shoal.y, shoal.there)
+
+
+def oldest(marked, born) -> Any:
+    """Only the mark that was born first."""
+    return marked & (born == jnp.where(marked, born, jnp.iinfo(jnp.int32).max).min())
+
+
+def youngest(marked, born) -> Any:
+    return oldest(marked, -born)

@@ -4,22 +4,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from optimist.envs._games.board import (
-    COLUMN,
-    FIRE,
-    LAST,
-    LEFT,
-    NOTHING,
-    RIGHT,
-    ROW,
-    SIDE,
-    cell,
-    shifted,
-    ticked,
-    walked,
-)
+from optimist.envs._games import COLUMN, LAST, ROW, SIDE, Move, cell, shifted, ticked, walked
 
-ACTIONS = (NOTHING, LEFT, RIGHT, FIRE)
+ACTIONS = (Move.NOTHING, Move.LEFT, Move.RIGHT, Move.FIRE)
 CHANNELS = 6
 LUCK_OF_A_STEP = LUCK_OF_A_START = 0
 RELOAD = 5
@@ -56,8 +43,8 @@ def begin(luck) -> SpaceInvaders:
 
 
 def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
-    firing = (move == FIRE) & (was.reload == 0)
-    x = walked(was.x, move, LEFT, RIGHT)
+    firing = (move == Move.FIRE) & (was.reload == 0)
+    x = walked(was.x, move, Move.LEFT, Move.RIGHT)
     player = cell(x, LAST)
     shots = shifted(was.shots | (cell(was.x, LAST) & firing), rows=-1)
     bombs = shifted(was.bombs, rows=1)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from optimist import plugins
-from optimist.envs._lanes import package
+from optimist.envs._environment import package
 from optimist.envs._processes import variables
 from optimist.envs.atari import ROMS
 from optimist.errors import OptimistError, RunError, UsageError

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.disk.records import json_value, record
-from optimist.envs._lanes import package
+from optimist.envs._environment import package
 from optimist.envs._processes import VARIABLE, setting, variables
 from optimist.errors import UsageError
 from optimist.studies.engines._remote import Remote, copy_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
 from optimist.data.disk.records import json_value, record, toml_table
-from optimist.envs._lanes import package
+from optimist.envs._environment import package
 from optimist.errors import StorageError, UsageError
 
 FOLDER = "loggers"  # in the run folder, which --restart removes
