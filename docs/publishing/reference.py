@@ -35,8 +35,14 @@ PYTHON = {
 PARTS = {
     "What an agent is made of": "Write your own by [Write an agent](../extending.md).",
     "optimist.agents._agent": ["Agent", "Objective"],
-    "optimist.agents._table_agent": ["TableAgent", "ValueAgent", "HuberAgent"],
-    "optimist.agents._ensemble": ["ManyHeads", "EnsembleAgent", "DistributionalEnsemble"],
+    "optimist.agents._table_agent": [
+        "TableAgent",
+        "ValueAgent",
+        "HuberAgent",
+        "ManyHeads",
+        "EnsembleAgent",
+        "DistributionalEnsemble",
+    ],
     "optimist.agents._actor_critic": ["ActorAgent", "CriticAgent", "ActorCritic"],
     "optimist.networks.tables": ["Table", "MultiHead", "MultiNetwork"],
     "optimist.equations.mixtures": [],

@@ -9,8 +9,14 @@ from typing import Any
 from optimist import plugins
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, Objective
-from optimist.agents._ensemble import DistributionalEnsemble, EnsembleAgent, ManyHeads
-from optimist.agents._table_agent import HuberAgent, TableAgent, ValueAgent
+from optimist.agents._table_agent import (
+    DistributionalEnsemble,
+    EnsembleAgent,
+    HuberAgent,
+    ManyHeads,
+    TableAgent,
+    ValueAgent,
+)
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
 
@@ -40,16 +46,13 @@ def agent_class(name: str) -> type[Agent]:
     kind = plugins.find("agents", own if own in available() else name)
     if not (isinstance(kind, type) and issubclass(kind, Agent)):
         raise UsageError(f'"{name}" is not an agent: it does not inherit optimist.agents.Agent')
-    _check_whole(kind, name)
-    return kind
-
-
-def _check_whole(kind: type[Agent], name: str) -> None:
-    """Raise UsageError for a user's class that lacks a method, or whose fields would be no settings."""
     if missing := sorted(kind.__abstractmethods__):
         raise UsageError(f"{name} is not complete: it must define {', '.join(missing)}")
-    if inspect.get_annotations(kind) and "__dataclass_fields__" not in vars(kind):
+    if inspect.get_annotations(kind) and "__dataclass_fields__" not in vars(
+        kind
+    ):  # they would be no settings
         raise UsageError(f"{name} is not a dataclass: write @dataclass(frozen=True, kw_only=True) above it")
+    return kind
 
 
 def presets(name: str) -> dict[str, Agent]:
@@ -97,9 +100,12 @@ def short_name(agent: Agent) -> str:
 
 def described(agent: Agent) -> dict:
     """The agent as plain values, for a configuration file; UsageError if the file could not be read back."""
-    description = _description(agent.settled())
+    agent = agent.settled()
+    optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
+    whole = {"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer}
+    description = _without_none(whole)
     try:
-        same = _built(json.loads(json.dumps(description))) == agent.settled()
+        same = _built(json.loads(json.dumps(description))) == agent
     except (TypeError, ValueError, KeyError):
         same = False
     if not same:
@@ -108,11 +114,6 @@ def described(agent: Agent) -> dict:
             "strings, booleans, or frozen dataclasses of these that have the class of the default"
         )
     return description
-
-
-def _description(agent: Agent) -> dict:
-    optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
-    return _without_none({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
 
 
 def _without_none(table: dict) -> dict:

@@ -72,6 +72,7 @@ class Networks(NamedTuple):
     critics: Callable[[Any, Any], Any]  # (observation, action) -> the value by each critic, (critics,)
     first_critic: Callable[[Any, Any], Any]  # the value by the first critic; only that one is computed
     bounds: Bounds
+    vae: Any = None  # BCQ's, whose actor also reads an action, and makes it slightly better
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +148,6 @@ class CriticAgent(LearnsValues, ActorAgent):
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_limit()
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(
                 f"actor_period {self.actor_period}, critics {self.critics}: both must be at least 1"

@@ -12,6 +12,12 @@ from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
 
 
+def check_weight(agent: Any, name: str) -> None:
+    """Raise UsageError for a weight of a term that is negative or has no end."""
+    if not 0 <= getattr(agent, name) < jnp.inf:
+        raise UsageError(f"{name} is {getattr(agent, name)}: choose a finite number of at least 0")
+
+
 class Objective(NamedTuple):
     """A loss over a minibatch that trains one group of parameters, every `period` steps."""
 
@@ -84,7 +90,8 @@ class LearnsValues:
         "targets are clipped to +- this; none: not clipped; auto: the largest return-to-go of the log",
     ] = None
 
-    def check_limit(self) -> None:
+    def __post_init__(self):
+        super().__post_init__()  # type: ignore[misc]
         limit = self.target_limit
         if limit not in (None, "auto") and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
             raise UsageError(f"target_limit is {limit}: choose a number above zero, none, or auto")

@@ -1,16 +1,19 @@
-"""Agents for discrete actions, which read one (actions x columns) table per state."""
+"""Agents for discrete actions, which read one (actions x columns) table per state: the base classes, from any
+table to values, many heads, distributions, and the conservative term of CQL."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
+from optimist.agents._agent import Agent, LearnsValues, Objective, check_weight, mean_loss
 from optimist.data.transition import Spec, Transition
-from optimist.equations.losses import cross_entropy, huber
+from optimist.equations.losses import cross_entropy, excess_value, huber
+from optimist.equations.mixtures import Mixture
 from optimist.errors import DataError, UsageError
 from optimist.networks import (
     AllowedTable,
@@ -186,10 +189,6 @@ def choice_loss(logits: Any, step: Transition) -> Any:
 class ValueAgent(LearnsValues, TableAgent):
     """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_limit()
-
 
 @dataclass(frozen=True, kw_only=True)
 class HuberAgent(ValueAgent):
@@ -216,3 +215,107 @@ class HuberAgent(ValueAgent):
 
     def error_loss(self, error) -> Any:
         return huber(error, self._huber_limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyHeads(HuberAgent):
+    """An agent whose columns are Q-functions. It acts by their mean, and may explore with a mixture of them
+    that stays the same for an episode."""
+
+    columns: int = 200
+    explore: Annotated[str, "mixture of heads that plays an episode while collecting"] = "mean"
+    spread: Annotated[float | None, "heads start as one head plus this much noise; none: independent"] = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        Mixture(self.explore)  # raises for an unknown kind
+        if self.spread is not None and not 0 <= self.spread < jnp.inf:
+            raise UsageError(f"spread is {self.spread}: choose a finite number of at least 0, or none")
+
+    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
+        return table.mean()
+
+    def online_values(self, table: Table | SplitTable | AllowedTable, episode_key) -> Any:
+        return (table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleAgent(ManyHeads):
+    """An ensemble whose heads have separate losses; subclasses choose the target."""
+
+    @abstractmethod
+    def next_values(self, table: Table | SplitTable) -> Any:
+        """The value of the next state: one for each head, (K,), or one for all heads, ()."""
+
+    def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
+        targets = self.target(step, self.next_values(q_target(step.next_observation, step.next_allowed)))
+        return self.error_loss(targets - q(step.observation).columns()[step.action]).mean()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionalEnsemble(TableAgent):
+    """An agent whose columns form several heads. Each head is a distribution of the return; a mixture mixes
+    the heads atom by atom or quantile by quantile."""
+
+    columns: Annotated[int, "heads x columns of one distribution"] = 200
+    heads: Annotated[int, "number of distributions that are mixed"] = 4
+    mixture: Mixture = Mixture()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.heads < 1 or self.columns % self.heads:
+            raise UsageError(f"{self.columns} columns do not divide into {self.heads} heads")
+        if self.mixture.count != 1:
+            raise UsageError(f"{self.mixture.count} mixtures a minibatch: distributional heads need one")
+
+    @property
+    def width(self) -> int:
+        """The number of columns of one distribution."""
+        return self.columns // self.heads
+
+    def alpha(self, key) -> Any:
+        return self.mixture.draw(key, self.heads)[:, 0]
+
+
+class ReadOnce:
+    """A table whose values are computed once, although both terms of the loss read them. There is then one
+    backward pass through the network: XLA merges equal forward passes, but not backward passes of different
+    gradients."""
+
+    def __init__(self, table: Table | SplitTable):
+        self.mean, self.columns, self._table = cache(table.mean), cache(table.columns), table
+
+    def __matmul__(self, alpha):
+        return self._table @ alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conservative:
+    """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the next base class, a table agent. On a log
+    with masks the term is about the actions that could be chosen."""
+
+    vector_peer: ClassVar[str] = "td3_bc"
+    # The slope of the term is at most its weight, whatever the rewards: with values of 3 the agent clones the
+    # log, with 300 it is DQN. With 30 it keeps to good logs and improves bad ones (docs/decisions/024).
+    best_value_size: ClassVar[float] = 30.0
+    conservatism: Annotated[float, "weight of the conservative term; 0: no such term"] = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()  # type: ignore[misc]
+        check_weight(self, "conservatism")
+
+    @property
+    def lift(self) -> float:
+        """Where the slopes of the term and of a squared error cancel, the error is at most the weight."""
+        return self.conservatism
+
+    def loss(self, q, q_target, step, key):
+        table = ReadOnce(q(step.observation))
+
+        def shared(observation, allowed=None):
+            read_again = allowed is None and observation is step.observation  # another costs only its time
+            return table if read_again else q(observation, allowed)
+
+        values = of_choices(self.values(table), step)  # type: ignore[attr-defined]
+        excess = excess_value(values, step.action)
+        return super().loss(shared, q_target, step, key) + self.conservatism * excess  # type: ignore[misc]

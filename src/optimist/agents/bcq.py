@@ -1,6 +1,5 @@
 """Batch-constrained Q-learning: generates actions like those in the data, adjusts them, takes the best."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for
+from optimist.agents._actor_critic import ActorCritic, Bounds, Networks, keys_for
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
@@ -35,16 +34,6 @@ class Imitator(NamedTuple):
         codes = jax.random.normal(key, (count, self.network.latent))
         codes = jnp.clip(codes, -LATENT_LIMIT, LATENT_LIMIT)
         return jax.vmap(partial(self.decode, observation))(codes)
-
-
-class Networks(NamedTuple):
-    """The networks of an actor-critic whose actor also reads an action, and the auto-encoder."""
-
-    actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
-    critics: Callable[[Any, Any], Any]
-    first_critic: Callable[[Any, Any], Any]
-    bounds: Bounds
-    vae: Imitator
 
 
 @dataclass(frozen=True, kw_only=True)

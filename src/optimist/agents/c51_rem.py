@@ -6,7 +6,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._ensemble import DistributionalEnsemble
+from optimist.agents._table_agent import DistributionalEnsemble
 from optimist.equations.losses import categorical_projection, cross_entropy
 from optimist.errors import UsageError
 

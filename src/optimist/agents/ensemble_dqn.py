@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._ensemble import EnsembleAgent
+from optimist.agents._table_agent import EnsembleAgent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._conservative import Conservative
+from optimist.agents._table_agent import Conservative
 from optimist.agents.qr_dqn import QrDqn
 
 

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from optimist.agents._agent import LearnsValues
-from optimist.agents._ensemble import DistributionalEnsemble
+from optimist.agents._table_agent import DistributionalEnsemble
 from optimist.equations.losses import quantile_huber
 
 
 @dataclass(frozen=True, kw_only=True)
 class QrRem(LearnsValues, DistributionalEnsemble):
     """Distributional REM on QR-DQN: Agarwal et al. 2020 name it as future work and do not evaluate it."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_limit()
 
     def values(self, table):
         return table.mean()

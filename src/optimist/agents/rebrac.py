@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 import jax
 import jax.numpy as jnp
 
+from optimist.agents._agent import check_weight
 from optimist.agents.td3 import Td3
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import UsageError
 from optimist.networks import DenseNetwork
 
 
@@ -30,9 +30,8 @@ class Rebrac(Td3):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("actor_penalty", "critic_penalty"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise UsageError(f"{name} is {getattr(self, name)}: choose a finite number of at least 0")
+        check_weight(self, "actor_penalty")
+        check_weight(self, "critic_penalty")
 
     def critic_loss(self, now, target, step, key, shared_key):
         next_action = self.next_action(target, step, key)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._ensemble import ManyHeads
+from optimist.agents._table_agent import ManyHeads
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from optimist.agents._agent import check_weight
 from optimist.agents.rem import Rem
-from optimist.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,10 +15,7 @@ class RemDr3(Rem):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 <= self.feature_penalty < float("inf"):
-            raise UsageError(
-                f"feature_penalty is {self.feature_penalty}: choose a finite number of at least 0"
-            )
+        check_weight(self, "feature_penalty")
 
     def loss(self, q, q_target, step, key):
         here, there = q(step.observation).features, q(step.next_observation, step.next_allowed).features

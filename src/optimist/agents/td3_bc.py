@@ -6,9 +6,9 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
+from optimist.agents._agent import check_weight
 from optimist.agents.td3 import Td3
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import UsageError
 from optimist.networks import DenseNetwork
 
 
@@ -23,8 +23,7 @@ class Td3Bc(Td3):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 <= self.value_weight < float("inf"):
-            raise UsageError(f"value_weight is {self.value_weight}: choose a finite number of at least 0")
+        check_weight(self, "value_weight")
 
     def actor_batch_loss(self, now, batch, keys):
         actions = jax.vmap(now.actor)(batch.observation)

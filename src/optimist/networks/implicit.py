@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from optimist.networks.convolutions import Convolution, margins_of
-from optimist.networks.kernels import interpreted, is_side, kernel_call, pallas
 from optimist.networks.layers import Layer
+from optimist.networks.precision import interpreted, is_side, kernel_call, pallas
 
 BYTE = 1 / 255  # images of bytes are read as they are; the sum is scaled
 PART = 64  # numbers of a window, or windows, in one product
@@ -42,23 +42,9 @@ class Shape(NamedTuple):
     @classmethod
     def of(cls, image: tuple[int, ...], convolution: Convolution) -> "Shape":
         (height, width, channels), (outputs, size, stride, _) = image, convolution
-        margins = [margins_of(length, convolution) for length in (height, width)]
-        rows, columns = (
-            (length + sum(margin) - size) // stride + 1
-            for length, margin in zip((height, width), margins, strict=True)
-        )
-        return cls(
-            height,
-            width,
-            channels,
-            rows,
-            columns,
-            outputs,
-            size,
-            stride,
-            above=margins[0][0],
-            left=margins[1][0],
-        )
+        above, left = (margins_of(length, convolution) for length in (height, width))
+        rows, columns = (height + sum(above) - size) // stride + 1, (width + sum(left) - size) // stride + 1
+        return cls(height, width, channels, rows, columns, outputs, size, stride, above[0], left[0])
 
     @property
     def windows(self) -> int:
@@ -130,7 +116,7 @@ def _outputs(layer: Layer, images, convolution: Convolution):
     shape, count = Shape.of(images.shape[1:], convolution), len(images)
     kernel = partial(_outputs_kernel, shape, _scale(images))
     out = jax.ShapeDtypeStruct((count, shape.windows * shape.outputs), jnp.bfloat16)
-    call = kernel_call(kernel, out, (count, _parts(shape.windows, PART)))
+    call = kernel_call(kernel, out, (count, -(-shape.windows // PART)))
     found = call(images.reshape(count, -1), layer.weight.astype(jnp.bfloat16).ravel(), layer.bias)
     return found.reshape(count, shape.rows, shape.columns, shape.outputs)
 
@@ -170,7 +156,7 @@ def _layer_gradient_kernel(shape: Shape, scale: float, count: int, images, outpu
     """One part of the window, summed over all windows of some images."""
     pl, triton = pallas()
     share, part_of_window = pl.program_id(0), pl.program_id(1)
-    number, parts = part_of_window * PART + _first(PART), _parts(shape.windows, PART)
+    number, parts = part_of_window * PART + _first(PART), -(-shape.windows // PART)
 
     def add(step, totals):
         image, part = _divided(step, parts)
@@ -194,13 +180,13 @@ def _layer_gradient_kernel(shape: Shape, scale: float, count: int, images, outpu
 def _image_gradient(weight, outputs, gradient, shape: Shape):
     count = len(outputs)
     down, across = (
-        _parts(length + before, shape.stride)
-        for length, before in ((shape.height, shape.above), (shape.width, shape.left))
+        -(-(shape.height + shape.above) // shape.stride),
+        -(-(shape.width + shape.left) // shape.stride),
     )
     kernel = partial(_image_gradient_kernel, shape, across)
     out = jax.ShapeDtypeStruct((count, shape.height * shape.width * shape.channels), jnp.bfloat16)
     flat = (each.reshape(count, -1) for each in (outputs, gradient))
-    call = kernel_call(kernel, out, (count, _parts(down * across, PART)))
+    call = kernel_call(kernel, out, (count, -(-down * across // PART)))
     found = call(weight.astype(jnp.bfloat16).ravel(), *flat)
     return found.reshape(count, shape.height, shape.width, shape.channels)
 
@@ -222,10 +208,8 @@ def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient,
 
     steps, nothing = (shape.size // shape.stride) ** 2, jnp.zeros((PART, shape.block), jnp.float32)
     total = jax.lax.fori_loop(0, steps, add, nothing)
-    line, along = (
-        (shape.stride * row)[:, None] + line[None, :],
-        (line_of_block * column)[:, None] + along[None, :],
-    )
+    line = (shape.stride * row)[:, None] + line[None, :]
+    along = (line_of_block * column)[:, None] + along[None, :]
     place, inside = _inside(shape, line, along)
     _store(images, image, place, total.astype(jnp.bfloat16), inside)
 
@@ -245,20 +229,15 @@ def _in_image(shape: Shape, window, number) -> tuple[Any, Any]:
     """The places of these numbers of these windows, (windows, numbers), and which are inside the image."""
     row, column = _divided(window, shape.columns)
     line, along = _divided(number, shape.size * shape.channels)
-    return _inside(
-        shape,
-        (shape.stride * row)[:, None] + line[None, :],
-        (shape.stride * shape.channels * column)[:, None] + along[None, :],
-    )
+    line = (shape.stride * row)[:, None] + line[None, :]
+    along = (shape.stride * shape.channels * column)[:, None] + along[None, :]
+    return _inside(shape, line, along)
 
 
 def _inside(shape: Shape, line, along) -> tuple[Any, Any]:
     """Places in the image, given in the padded image, and which exist."""
-    line, along, length = (
-        line - shape.above,
-        along - shape.left * shape.channels,
-        shape.width * shape.channels,
-    )
+    length = shape.width * shape.channels
+    line, along = line - shape.above, along - shape.left * shape.channels
     return line * length + along, (line >= 0) & (line < shape.height) & (along >= 0) & (along < length)
 
 
@@ -276,10 +255,6 @@ def _divided(numbers, divisor: int) -> tuple[Any, Any]:
     """Quotient and remainder of numbers that are not negative."""
     divisors = jnp.full_like(numbers, divisor)
     return jax.lax.div(numbers, divisors), jax.lax.rem(numbers, divisors)
-
-
-def _parts(count: int, size: int) -> int:
-    return -(-count // size)
 
 
 def _scale(images) -> float:

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from optimist.networks import implicit
-from optimist.networks.kernels import kernel_call, pallas
 from optimist.networks.layers import Layer
+from optimist.networks.precision import kernel_call, pallas
 
 PART = 64  # inputs or outputs that a program takes at once
 BATCHES = (16, 32, 64)  # for a larger minibatch the library's product is as good
