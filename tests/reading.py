@@ -164,11 +164,9 @@ READINGS = {
             "steps=10_000": "steps=20",
             "train cql log": "train cql log --steps 200 --evaluate-every 100",
             "select runs/cql": "select runs/cql --updates 20 --anyway",
-            "--steps 500_000": GAME,
-            "train rem data": f"train rem data {SMALL_REM}",
-            "--episodes 100": "--episodes 2",
         },
     ),
+    "docs/install.md": Reading(smaller={"optimist demo ": f"optimist demo {DEMO} "}),
     "docs/guide.md": Reading(
         given=f"{SCORES}{REPLAY}{LITTLE_STUDY}",
         smaller={

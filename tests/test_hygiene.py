@@ -59,7 +59,7 @@ def test_the_readme_shows_its_pictures_outside_the_repository():
     """On the package's page a relative link leads nowhere."""
     readme = (ROOT / "README.md").read_text("utf-8")
     known = description(readme, "https://example.org/us/it", "v1")
-    assert "](https://example.org/us/it/raw/v1/results/epsilon-and-heads/epsilon.png)" in known
+    assert "](https://example.org/us/it/raw/v1/docs/rem.gif)" in known
     assert "](https://example.org/us/it/blob/v1/docs/guide.md)" in known
     assert "](https://example.org/us/it/tree/v1/docs/decisions)" in known
     for text in (known, description(readme, "", "v1")):

@@ -141,6 +141,12 @@ def test_every_interval_of_the_claims_is_in_a_file():
     assert missing(ROOT / "docs/claims.md", [path.name for path in RESULTS.iterdir() if path.is_dir()]) == []
 
 
+def test_every_interval_of_the_readme_is_in_the_claims():
+    claims = INTERVAL.findall((ROOT / "docs/claims.md").read_text("utf-8"))
+    readme = INTERVAL.findall((ROOT / "README.md").read_text("utf-8"))
+    assert len(readme) > 3 and set(readme) <= set(claims)
+
+
 def test_an_interval_that_no_file_has_is_found(tmp_path):
     (tmp_path / "page.md").write_text(
         "REM, pooled, gains +0.45 [+0.28, +0.63]\nand +0.45 [+0.28,\n+0.64], 93% [92, 94]\n"

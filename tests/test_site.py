@@ -46,9 +46,9 @@ def test_what_the_site_does_not_have_loses_its_link():
 
 
 def test_comments_stand_above_their_commands():
-    text = pages.with_links(pages.ROOT / "README.md")
-    assert "\n# films one episode\noptimist play runs/rem --out rem.gif\n```" in text
-    assert "\nOn the command line, from a file" in text  # prose stays as it is
+    text = pages.with_links(pages.DOCS / "guide.md")
+    assert "\n# a film of one episode\noptimist play runs/rem --out rem.gif\n" in text
+    assert "\nEvery command has its own help" in text  # prose stays as it is
 
 
 def test_examples_and_notebooks_are_pages_with_their_code_and_outputs(site):

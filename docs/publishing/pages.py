@@ -32,6 +32,7 @@ COMMENT = re.compile(r"^(\S.*?) +# (.*)$", re.MULTILINE)
 SECTIONS: dict[str, list[tuple[str, str]]] = {
     "Start here": [
         ("Start here", "index.md"),
+        ("Install", "install.md"),
         ("Guide", "guide.md"),
         ("Examples", "examples.md"),
         ("Glossary", "glossary.md"),
