@@ -9,8 +9,8 @@ import pytest
 
 from optimist.agents import available, presets
 from optimist.cli.main import main
-from optimist.cli.settings import settings_of, shown
 from optimist.cli.study import titles
+from optimist.cli.words import settings_of, shown
 from optimist.studies.study_file import catalogue
 from optimist.training.recipes import RECIPES
 from patience import is_quick

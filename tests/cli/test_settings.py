@@ -6,8 +6,7 @@ from typing import Annotated
 import pytest
 
 from optimist.agents import agent_class, available
-from optimist.cli.settings import read, settings_of, shown
-from optimist.cli.words import CommandLine, setting_words
+from optimist.cli.words import CommandLine, read, setting_words, settings_of, shown
 from optimist.errors import UsageError
 from optimist.training.settings import Collection, Training, with_values
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import pytest
 
-from optimist.cli.settings import seeds, settings_of, whole_number
-from optimist.cli.words import CommandLine, call, setting_words
+from optimist.cli.words import CommandLine, call, seeds, setting_words, settings_of, whole_number
 from optimist.errors import UsageError, closest, command_line
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from optimist.cli.card_table import card_table
+from optimist.cli.data import card_table
 from optimist.data import from_arrays, open_dataset
 from optimist.data.intake import Intake
 from optimist.data.look import card, mean_interval

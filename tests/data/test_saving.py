@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from little import pixels, random_play, vectors
-from optimist.cli.card_table import card_table
+from optimist.cli.data import card_table
 from optimist.cli.main import main
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.data.look import card

@@ -1,18 +1,18 @@
 """`optimist data ...`: describe, check, import, export and share datasets. Nothing here needs JAX."""
 
-import dataclasses
 import json as json_text
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from optimist.cli import index
-from optimist.cli.words import CommandLine, lines, setting_words
-from optimist.errors import DataError, UsageError, command_line
+from optimist.cli.words import CommandLine, in_columns, setting_words
+from optimist.errors import DataError, UsageError, command_line, in_one_line, some_of
 
 if TYPE_CHECKING:
     from optimist.data.dataset import Dataset
+    from optimist.studies.sheet import Sheet
 
 Data = Annotated[Path, "a dataset's folder", "DATA"]
 Out = Annotated[Path, "the dataset's folder", "DATA"]
@@ -34,7 +34,7 @@ class Part:
         return dataset
 
     def chosen(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def opened(self, folder: Path) -> "Dataset":
         """This part of the dataset in a folder."""
@@ -46,7 +46,6 @@ class Part:
 def info(data: Data, part: Part, *, json: Annotated[bool, "print all facts as JSON"] = False) -> None:
     """Describe a dataset, or a part of it, and warn of what may hinder learning from it."""
     refuse_logs(data)
-    from optimist.cli.card_table import card_table
     from optimist.data.look import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
@@ -59,6 +58,27 @@ def info(data: Data, part: Part, *, json: Annotated[bool, "print all facts as JS
     print_sheet(card_table(facts, str(data)))
     for line in warned:
         print(f"warning: {line}")
+
+
+def card_table(card: dict[str, Any], title: str) -> "Sheet":
+    """The facts about a dataset, one per line. Of action names and the like, of which there may be thousands,
+    it has the first; of the provenance the environment: --json has all."""
+    from optimist.studies.sheet import Sheet, in_words, listed
+
+    def briefly(values: list[Any]) -> str:
+        return some_of([in_words(v) if isinstance(v, float) else in_one_line(v, 40) for v in values], 20)
+
+    rows, long = list[list[Any]](), ("action_names", "action_frequency")
+    for name, value in card.items():
+        if name == "return_per_tenth":  # fewer than two returns show no course
+            returns = value or []
+            missing = " (-: no episode ended there)" if None in returns else ""
+            shown = listed(["-" if each is None else in_words(each) for each in returns])
+            value = f"{shown}{missing}" if len(returns) - returns.count(None) > 1 else None
+        if name != "provenance" and value is not None:
+            rows.append([name.replace("_", " "), briefly(value) if name in long else in_words(value)])
+    origin = card.get("provenance", {}).get("environment")
+    return Sheet(title, ("", ""), [*rows, *([["environment", origin]] if origin else [])])
 
 
 def refuse_logs(path: Path) -> None:
@@ -94,33 +114,21 @@ def report(
 def verify(data: Annotated[str, "a dataset's folder, or logs (also at gs://...)", "PATH"]) -> None:
     """Check every byte of a dataset, or of logs in a known format."""
     from optimist.data import formats
+    from optimist.data.verify import verify as problems_in
+    from optimist.studies.sheet import Sheet, print_sheet
 
     if name := formats.detected(data):
-        _verify_logs(formats.find(name), data)
-        return
-    from optimist.data.verify import verify as problems_in
-
-    problems = problems_in(Path(data))
+        report = formats.find(name).verify(data)
+        if report.rows:
+            print_sheet(Sheet(data, report.heads, report.rows))
+        problems, remedy = report.problems, "optimist data import reports which of them matter"
+    else:
+        problems, remedy = problems_in(Path(data)), "restore those files from a copy"
     for problem in problems:
         print(problem)
     if problems:
-        raise DataError(f"{data}: {len(problems)} problems; restore those files from a copy")
+        raise DataError(f"{data}: {len(problems)} problems; {remedy}")
     print(f"{data}: no damage found")
-
-
-def _verify_logs(format: Any, path: str) -> None:
-    from optimist.studies.sheet import Sheet, print_sheet
-
-    report = format.verify(path)
-    if report.rows:
-        print_sheet(Sheet(path, report.heads, report.rows))
-    for problem in report.problems:
-        print(problem)
-    if report.problems:
-        raise DataError(
-            f"{path}: {len(report.problems)} problems; optimist data import reports which of them matter"
-        )
-    print(f"{path}: no damage found")
 
 
 def append(
@@ -142,14 +150,12 @@ def import_words(line: CommandLine) -> None:
     if len(typed) == 2 and typed[0] not in known and Path(typed[0]).exists():
         right = command_line("data", "import", typed[0], "--out", typed[1])
         raise UsageError(f"{typed[0]} is no format; the dataset's folder follows --out: {right}")
-    if len(typed) != 1 or typed[0] in known:
-        _add_settings(line, typed[:1], "read")
-        return
-    from optimist.data import formats
+    if len(typed) == 1 and typed[0] not in known:
+        from optimist.data import formats
 
-    format = formats.detect(typed[0])
-    line.typed.insert(0, format)
-    _add_settings(line, [format], "read")
+        typed = [formats.detect(typed[0])]
+        line.typed.insert(0, typed[0])
+    _add_settings(line, typed[:1], "read")
 
 
 def import_logs(
@@ -166,10 +172,13 @@ def import_logs(
     module = formats.find(format)
     options = module.ReadOptions(**settings)
     if hasattr(options, "environment") and options.environment is None:
-        options = dataclasses.replace(options, environment=game_of(address) or None)
+        options = replace(options, environment=game_of(address) or None)
     environment = getattr(options, "environment", None)
     if environment and getattr(options, "actions_count", 0) is None:
-        options = dataclasses.replace(options, actions_count=_actions_of(environment))
+        from optimist import envs
+
+        # All actions of the game: a log may not contain each of them.
+        options = replace(options, actions_count=envs.spec_of(environment).actions or None)
     if restart:
         from optimist.data.intake import discard_unfinished
 
@@ -198,13 +207,6 @@ def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
     finally:
         for bar in bars:
             bar.__exit__()
-
-
-def _actions_of(environment: str) -> int | None:
-    """The number of discrete actions of the game, or None; a log may not contain all of them."""
-    from optimist import envs
-
-    return envs.spec_of(environment).actions or None
 
 
 def game_of(address: str) -> str:
@@ -256,10 +258,9 @@ def export_logs(
 def _add_formats(line: CommandLine, action: str) -> list[str]:
     """Add the list of the formats that can do this to the help; return their names."""
     known = {name: entry["about"] for name, entry in index.formats().items() if entry[action] is not None}
-    line.after = "formats:\n" + lines(known)
-    place = next(place for place, word in enumerate(line.groups["arguments"]) if word.keyword == "format")
-    word = line.groups["arguments"][place]
-    line.groups["arguments"][place] = word._replace(help=f"a format: {', '.join(known)}{word.help[8:]}")
+    line.after = f"formats:\n{in_columns(known)}"
+    words = line.groups["arguments"]
+    words[0] = words[0]._replace(help=f"a format: {', '.join(known)}{words[0].help.removeprefix('a format')}")
     return list(known)
 
 
@@ -267,10 +268,8 @@ def _add_settings(line: CommandLine, named: list[str], action: str) -> None:
     """Add the options of the named format, or of all formats if none is named."""
     entries = [index.format(name) for name in named] or list(index.formats().values())
     for entry in entries:
-        words = setting_words(
-            index.settings(entry[action] or {}), "settings", is_hidden=entry is not entries[0]
-        )
-        line.add("options", words)
+        hidden = entry is not entries[0]
+        line.add("options", setting_words(entry[action] or {}, "settings", is_hidden=hidden))
 
 
 def push(

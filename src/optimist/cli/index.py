@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.settings import Setting, settings_of
+from optimist.cli.words import settings_of
 from optimist.errors import DataError, UsageError, did_you_mean
 
 PACKAGE = Path(__file__).parents[1]
@@ -71,7 +71,7 @@ def _write(file: Path, text: str) -> None:
 def agents() -> Table:
     from optimist import agents
 
-    return {name: _agent(agents.presets(name)) for name in agents.available()}
+    return {name: _agent(name) for name in agents.available()}
 
 
 @kept
@@ -85,14 +85,14 @@ def environments() -> Table:
 def formats() -> Table:
     from optimist.data import formats
 
-    return {name: _format(formats.find(name)) for name in formats.available()}
+    return {name: _format(name) for name in formats.available()}
 
 
 @kept
 def engines() -> Table:
     from optimist.studies import engines
 
-    return {name: _settings(engines.find(name).Options()) for name in engines.available()}
+    return {name: _engine(name) for name in engines.available()}
 
 
 @kept
@@ -102,7 +102,7 @@ def records() -> Table:
     from optimist.training.settings import Collection, Training
 
     kinds = {"training": Training(), "collection": Collection(), "demo": Demo()}
-    return {name: _settings(record) for name, record in kinds.items()}
+    return {name: settings_of(record) for name, record in kinds.items()}
 
 
 @kept
@@ -111,10 +111,12 @@ def recipes() -> Table:
     from optimist.data.transition import Spec
     from optimist.training.recipes import RECIPES, recipe_for
 
-    vectors = Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,))
-    specs = [Spec(shape, "float32", actions=2) for shape in ((84, 84, 1), (10, 10, 1), (4,))]
-    chosen = {"discrete": [recipe_for(spec) for spec in specs]}
-    chosen["vectors"] = [recipe_for(vectors)]
+    images = [Spec(shape, "float32", actions=2) for shape in ((84, 84, 1), (10, 10, 1))]
+    by_actions = {name: recipe_for(spec) for name, spec in _specs().items()}
+    chosen = {
+        "discrete": [by_actions["discrete"], *map(recipe_for, images)],
+        "vectors": [by_actions["vectors"]],
+    }
     chosen["any"] = chosen["discrete"] + chosen["vectors"]
     return {
         name: {
@@ -126,10 +128,6 @@ def recipes() -> Table:
     }
 
 
-def settings(table: dict[str, list]) -> dict[str, Setting]:
-    return {name: Setting(*parts) for name, parts in table.items()}
-
-
 def agent(name: str) -> Table:
     """The entry of an agent; an agent of another package (module:Name or entry point) is imported."""
     plain = name.replace("-", "_").lower()
@@ -139,38 +137,28 @@ def agent(name: str) -> Table:
 
     if not plugins.is_address(name) and name not in plugins.names("agents"):
         plugins.find("agents", plain)  # raises, with the known names
-    from optimist import agents as classes
-
-    return _agent(classes.presets(name))
+    return _agent(name)
 
 
 def format(name: str) -> Table:
     """The entry of a format; a format of another package is imported."""
-    plain = name.replace("_", "-").lower()
-    if plain in formats():
-        return formats()[plain]
-    from optimist.data import formats as modules
-
-    return _format(modules.find(name))
+    return formats().get(name.replace("_", "-").lower()) or _format(name)
 
 
 def engine(name: str) -> Table:
     """The settings of an engine; an engine of another package is imported."""
-    if name in engines():
-        return engines()[name]
-    from optimist.studies import engines as modules
-
-    return _settings(modules.find(name).Options())
+    return engines()[name] if name in engines() else _engine(name)
 
 
-def environment_settings(name: str) -> Table:
+def environment(name: str) -> Table:
     """The settings of the family of an environment; a family of another package is imported."""
     family = name.partition("/")[0]
     if family in environments():
         return environments()[family]["settings"]
     from optimist import envs
 
-    return _settings(envs.options_of(name))
+    options = envs.options_of(name)
+    return settings_of(options) if options else {}
 
 
 def preset(name: str, chosen: str | None) -> Table:
@@ -191,27 +179,36 @@ def player(name: str | None, chosen: str | None) -> tuple[str, str | None]:
     return words[chosen.replace("_", "-")]
 
 
-def _agent(presets: Table) -> Table:
+def _agent(name: str) -> Table:
+    from optimist import agents
+
+    presets = agents.presets(name)
     usual = next(iter(presets.values()))
-    kind, learned = type(usual), _learned(usual)
+    kind, learned = type(usual), [name for name, spec in _specs().items() if _learns(usual, spec)]
     return {
         "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
         "source": _first_line(kind),
-        "actions": learned.pop() if len(learned) == 1 else "any",
+        "actions": learned[0] if len(learned) == 1 else "any",
         "fitted": _fitted(presets),
-        "presets": {name: _preset(agent) for name, agent in presets.items()},
+        "presets": {
+            name: {
+                "optimizer": type(agent.optimizer).__name__,
+                "settings": settings_of(agent),
+                "fitted": _fitted({"": agent}),
+            }
+            for name, agent in presets.items()
+        },
     }
 
 
-def _learned(agent: Any) -> set[str]:
-    """The kinds of actions that the agent's check accepts."""
+def _specs() -> Table:
+    """Data of each kind of actions."""
     from optimist.data.transition import Spec
 
-    specs = {
+    return {
         "discrete": Spec((4,), "float32", actions=2),
         "vectors": Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,)),
     }
-    return {name for name, spec in specs.items() if _learns(agent, spec)}
 
 
 def _learns(agent: Any, spec: Any) -> bool:
@@ -227,46 +224,40 @@ def _first_line(described: Any) -> str:
     return name if line.startswith(f"{name}(") else line  # a dataclass without one describes its fields
 
 
-def _preset(agent: Any) -> Table:
-    optimizer = type(agent.optimizer).__name__
-    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted({"": agent})}
-
-
 def _fitted(presets: Table) -> Table:
     """For each kind of run and each recipe the values that differ from those of the first preset."""
     from optimist.training.recipes import RECIPES
 
-    own = _values(next(iter(presets.values())))
-
-    def changed(recipe: Any) -> Table:
-        agent = recipe.fitted(presets[recipe.preset_of(presets)])
-        return dict(sorted(_values(agent).items() - own.items()))
-
-    found = {
-        "training": {name: changed(recipe) for name, recipe in RECIPES.items()},
-        "collection": {name: changed(recipe.playing()) for name, recipe in RECIPES.items()},
-    }
-    return {kind: {name: values for name, values in each.items() if values} for kind, each in found.items()}
+    own, fitted = _values(next(iter(presets.values()))), dict[str, Table]()
+    for kind in ("training", "collection"):
+        fitted[kind] = {}
+        for name, recipe in RECIPES.items():
+            recipe = recipe.playing() if kind == "collection" else recipe
+            agent = recipe.fitted(presets[recipe.preset_of(presets)])
+            if changed := dict(sorted(_values(agent).items() - own.items())):
+                fitted[kind][name] = changed
+    return fitted
 
 
 def _family(family: Any) -> Table:
     options = getattr(family, "Options", None)
-    return {
-        "about": _first_line(family),
-        "games": family.games(),
-        "settings": _settings(options and options()),
-    }
+    settings = settings_of(options()) if options else {}
+    return {"about": _first_line(family), "games": family.games(), "settings": settings}
 
 
-def _format(format: Any) -> Table:
+def _format(name: str) -> Table:
     """The entry of a format; one that can only be read, or only written, has none for the other."""
-    options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
-    found = {action: _settings(record()) if record else None for action, record in options.items()}
-    return {"about": _first_line(format.source), **found}
+    from optimist.data import formats
+
+    format = formats.find(name)
+    written = format.WriteOptions and settings_of(format.WriteOptions())
+    return {"about": _first_line(format.source), "read": settings_of(format.ReadOptions()), "write": written}
 
 
-def _settings(record: Any) -> dict[str, list]:
-    return {name: list(setting) for name, setting in settings_of(record).items()} if record else {}
+def _engine(name: str) -> Table:
+    from optimist.studies import engines
+
+    return settings_of(engines.find(name).Options())
 
 
 def _values(record: Any) -> Table:

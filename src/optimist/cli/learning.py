@@ -1,55 +1,42 @@
 """`optimist train`, `collect` and `demo`: what their options are depends on the agent and the environment."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from optimist import api
 from optimist.cli import index
 from optimist.cli.data import Part, refuse_logs
-from optimist.cli.settings import Setting
-from optimist.cli.words import CommandLine, lines, setting_words
+from optimist.cli.words import CommandLine, in_columns, setting_words
 from optimist.errors import DataError, UsageError, command_line, did_you_mean
-
-if TYPE_CHECKING:
-    from optimist.data.dataset import Dataset
 
 
 def train_words(line: CommandLine) -> None:
     """Add the settings of the training, of the agent and of the environments."""
     typed = line.arguments()
-    _refuse_exchanged(typed)
-    name = typed[0] if typed else None
-    line.after = f"presets of {name}: {', '.join(index.agent(name)['presets'])}" if name else _agents()
-    _add_settings(line, "training", name, line.value("--preset"))
-    for family, entry in index.environments().items():
-        _add_environment(line, family, entry["settings"])
-
-
-def _agents() -> str:
-    return "agents:\n" + lines({name: entry["what"] for name, entry in index.agents().items()})
-
-
-def _refuse_exchanged(typed: list[str]) -> None:
-    """Raise UsageError if the dataset comes first, and then an agent."""
     if len(typed) == 2 and Path(typed[0]).is_dir() and not Path(typed[1]).exists():
         first, second = (word.replace("-", "_").lower() for word in typed)
         if first not in index.agents() and second in index.agents():
             right = command_line("train", typed[1], typed[0])
             raise UsageError(f"the agent comes first, then the dataset: {right}")
+    if typed:
+        line.after = f"presets of {typed[0]}: {', '.join(index.agent(typed[0])['presets'])}"
+    else:
+        about = {name: entry["what"] for name, entry in index.agents().items()}
+        line.after = f"agents:\n{in_columns(about)}"
+    _add_settings(line, "training", typed[0] if typed else None, line.value("--preset"))
+    _add_environments(line, {family: entry["settings"] for family, entry in index.environments().items()})
 
 
 def collect_words(line: CommandLine) -> None:
     """Add the settings of the collection, of the agent and of the environment."""
     name, preset = index.player(line.value("--agent"), line.value("--preset"))
     _add_settings(line, "collection", name, preset)
-    chosen = [environment.partition("/")[0] for environment in line.arguments()[:1]]
-    for family in chosen or index.environments():
-        settings = index.environment_settings(line.arguments()[0] if chosen else family)
-        _add_environment(line, family, settings)
+    chosen = line.arguments()[:1] or list(index.environments())
+    _add_environments(line, {each.partition("/")[0]: index.environment(each) for each in chosen})
 
 
 def demo_words(line: CommandLine) -> None:
-    line.add("options", setting_words(index.settings(index.records()["demo"]), "settings"))
+    line.add("options", setting_words(index.records()["demo"], "settings"))
 
 
 def _add_settings(line: CommandLine, kind: str, name: str | None, preset: str | None) -> None:
@@ -63,11 +50,10 @@ def _add_settings(line: CommandLine, kind: str, name: str | None, preset: str | 
     fitting = [each for each in recipes if actions in recipes[each]["actions"]]
     fitting = [recipe] if recipe in recipes else fitting
     others = {each: recipes[each][kind] for each in fitting}
-    settings = index.settings(index.records()[kind])
     title = f"{kind}, with the default of each recipe where they differ"
-    line.add(title, setting_words(settings, "settings", others=others))
+    line.add(title, setting_words(index.records()[kind], "settings", others=others))
     if entry is None:
-        every = (chosen for agent in index.agents().values() for chosen in agent["presets"].values())
+        every = [chosen for agent in index.agents().values() for chosen in agent["presets"].values()]
         line.add("the agent", setting_words(_union(every), "options", is_hidden=True))
         return
     chosen = index.preset(str(name), preset)
@@ -77,13 +63,13 @@ def _add_settings(line: CommandLine, kind: str, name: str | None, preset: str | 
     line.add(entry["source"].rstrip("."), setting_words(_union(presets), "options", others=others))
 
 
-def _union(presets: Any) -> dict[str, Setting]:
-    return {name: value for each in presets for name, value in index.settings(each["settings"]).items()}
+def _union(presets: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: setting for each in presets for name, setting in each["settings"].items()}
 
 
-def _add_environment(line: CommandLine, family: str, settings: dict[str, list]) -> None:
-    words = setting_words(index.settings(settings), "game")
-    line.add(f"the environment, if it is {family}/...", words)
+def _add_environments(line: CommandLine, families: dict[str, Any]) -> None:
+    for family, settings in families.items():
+        line.add(f"the environment, if it is {family}/...", setting_words(settings, "game"))
 
 
 def train(data: Path, part: Part, *, game: dict[str, Any], settings: dict[str, Any], **words: Any) -> None:
@@ -125,7 +111,7 @@ def _print_estimates(run: Path) -> None:
     print(f"to use it elsewhere: {command_line('export', run, *healthy, '--to', 'policy.onnx')}")
 
 
-def _print_scores(run: Any, dataset: "Dataset") -> None:
+def _print_scores(run: Any, dataset: Any) -> None:
     from optimist.agents import short_name
     from optimist.data.look import card
     from optimist.studies.scores.curves import curves, sheet

@@ -1,14 +1,13 @@
-"""`optimist agents`, `environments` and `doctor`: what is there, and what is wrong."""
+"""`optimist agents`, `environments`, `bench` and `doctor`: what is there, how fast, and what is wrong."""
 
 import itertools
-import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from optimist.cli import index
-from optimist.cli.settings import shown
+from optimist.cli.words import help_width, shown
 
 SHOWN = ("columns", "networks", "critics", "mixture.kind")  # settings in which presets differ
 
@@ -20,22 +19,18 @@ def agents() -> None:
         print(f"{title}:")
         for name, entry in known.items():
             if entry["actions"] == actions:
-                _print(
-                    name,
-                    entry["what"],
-                    entry["source"],
-                    *(_preset(*preset) for preset in entry["presets"].items()),
-                )
+                _print(name, entry["what"], entry["source"], *_presets(entry["presets"]))
     _print_others("agents")
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
 
 
-def _preset(name: str, preset: dict[str, Any]) -> str:
-    values = {field: value for field, (_, _, value) in preset["settings"].items()}
-    parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in SHOWN if field in values]
-    return (
-        f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
-    )
+def _presets(presets: dict[str, Any]) -> Iterator[str]:
+    """A line for each preset."""
+    for name, preset in presets.items():
+        values = {field: value for field, (_, _, value) in preset["settings"].items()}
+        parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in SHOWN if field in values]
+        rate = f"{values['optimizer.learning_rate']:g}"
+        yield f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {rate}"
 
 
 def environments() -> None:
@@ -56,10 +51,9 @@ def _print_others(kind: str) -> None:
 
 def _print(name: str, *paragraphs: str) -> None:
     """A name, and its description indented below."""
-    width = min(110, shutil.get_terminal_size((80, 24)).columns)
     print(f"  {name}")
     for text in paragraphs:
-        print(textwrap.fill(text, width, initial_indent=" " * 6, subsequent_indent=" " * 8))
+        print(textwrap.fill(text, help_width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
     print()
 
 
@@ -79,3 +73,24 @@ def doctor(
     if wrong:
         count = "1 problem" if len(wrong) == 1 else f"{len(wrong)} problems"
         raise wrong[0](f"{count} found; each line above that begins with wrong names its remedy")
+
+
+def bench(
+    *,
+    quick: Annotated[bool, "fewer rows; about a minute"] = False,
+    rounds: Annotated[int, "timings of each row"] = 3,
+    seconds: Annotated[float, "length of one timing"] = 0.5,
+    out: Annotated[Path, "the table", "FILE.csv"] = Path("bench.csv"),
+) -> None:
+    """Measure the speed of this machine: updates per second by agent, network, batch size and seeds, and
+    steps per second of play. Close other programs first: they make the rates lower."""
+    from optimist.studies.bench import Timing, measured, rounded, sheet
+    from optimist.studies.sheet import as_csv, print_sheet
+
+    rows = []
+    for subject, rate in measured(quick, Timing(rounds, seconds)):
+        rows.append((subject, rate))
+        print(f"{subject.what} ({subject.network}): {rounded(rate)} {subject.unit}", flush=True)
+        out.write_text(as_csv(sheet(rows)), "utf-8")  # whoever stops the measurement keeps these rows
+    print_sheet(sheet(rows))
+    print(f"wrote {out}")

@@ -10,8 +10,8 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from optimist import api, plugins
-from optimist.cli import bench, data, learning, listing, runs, scores, study
-from optimist.cli.words import HELP, CommandLine, call, help_width, lines, words_of, wrapped
+from optimist.cli import data, learning, listing, runs, study
+from optimist.cli.words import HELP, CommandLine, call, in_columns, words_of, wrapped
 from optimist.errors import (
     OptimistError,
     StorageError,
@@ -77,14 +77,14 @@ COMMANDS = {
     "run pull": Command(runs.pull),
     "agents": Command(listing.agents),
     "environments": Command(listing.environments),
-    "scores": Command(scores.scores, after=scores.FORMAT),
+    "scores": Command(study.scores, after=study.FORMAT),
     "study run": Command(study.run, more=study.run_words, continues=True),
     "study status": Command(study.status),
     "study report": Command(study.report),
     "study work": Command(study.work, continues=True),
     "study push": Command(study.push),
     "study pull": Command(study.pull),
-    "bench": Command(bench.bench),
+    "bench": Command(listing.bench),
     "doctor": Command(listing.doctor),
 }
 
@@ -241,9 +241,8 @@ def _first_sentence(text: str) -> str:
 
 
 def _group_help(name: str) -> str:
-    width = help_width()
-    commands = "\n".join(wrapped(line, width) for line in lines(_commands(name)).splitlines())
     about, after = (GROUPS[name], "") if name else (DESCRIPTION, f"\n\n{EPILOG}")
+    commands = wrapped(in_columns(_commands(name)))
     return f"usage: optimist {f'{name} ' * bool(name)}COMMAND ...\n\n{about}\n\ncommands:\n{commands}{after}"
 
 

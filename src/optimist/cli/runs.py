@@ -11,6 +11,7 @@ from optimist.api import Allow, Step
 from optimist.errors import RunError, StorageError, UndecidedError, UsageError, command_line
 
 if TYPE_CHECKING:
+    from optimist.studies.sheet import Sheet
     from optimist.training.run import Run
 
 BETWEEN_LOOKS = 1.0  # seconds
@@ -44,8 +45,8 @@ def evaluate(
     allow: Allow = (),
 ) -> None:
     """Score every seed of a run in full episodes."""
-    from optimist.cli.tables import evaluation_line, evaluation_table
     from optimist.studies.sheet import print_sheet
+    from optimist.training.evaluation import mean_scores
     from optimist.training.run import load_run
 
     if follow:
@@ -53,15 +54,37 @@ def evaluate(
         for kept in _kept_steps(run, step):
             scores = _scores(load_run(run, allow, kept), episodes, steps, epsilon, environment)
             rows += scores
-            file = _written(rows, out, run / "evaluation-kept.csv")
-            print(evaluation_line(kept, scores) + f", in {file}" * bool(file), flush=True)
+            means, file = mean_scores(scores), _written(rows, out, run / "evaluation-kept.csv")
+            each = ", ".join(f"seed {seed}: {mean:.2f}" for seed, mean in means.items())
+            average = sum(means.values()) / len(means)
+            where = f", in {file}" if file else ""
+            print(f"step {kept:,}: average return {average:.2f} ({each}){where}", flush=True)
         return
     loaded = load_run(run, allow, step)
     rows = _scores(loaded, episodes, steps, epsilon, environment)
-    print_sheet(evaluation_table(loaded.step, rows))
+    print_sheet(_evaluation_table(loaded.step, rows))
     name = "evaluation.csv" if step == "last" else f"evaluation-{loaded.step}.csv"
     if file := _written(rows, out, run / name):
         print(f"every episode is in {file}")
+
+
+def _evaluation_table(step: int, rows: list[Any]) -> "Sheet":
+    import numpy as np
+
+    from optimist.studies.sheet import Sheet, number
+
+    heads = ("seed", "episodes", "average return", "worst", "best", "average length")
+    shown, means = list[list[Any]](), list[float]()
+    for seed in dict.fromkeys(row.seed for row in rows):
+        mine = [row for row in rows if row.seed == seed]
+        scores, length = [row.score for row in mine], np.mean([row.length for row in mine])
+        means.append(float(np.mean(scores)))
+        worst, best = number(min(scores)), number(max(scores))
+        shown.append([str(seed), len(mine), f"{means[-1]:.2f}", worst, best, f"{length:.0f}"])
+    if len(means) > 1:
+        together = f"{np.mean(means):.2f} ± {np.std(means, ddof=1):.2f}"
+        shown.append(["all", len(rows), together, "", "", ""])
+    return Sheet(f"after {step:,} steps", heads, shown)
 
 
 def _kept_steps(run: Path, step: str | int) -> Iterator[int]:

@@ -1,19 +1,27 @@
-"""`optimist study run`, `status`, `report`, `work`, `push` and `pull`."""
+"""`optimist study run`, `status`, `report`, `work`, `push` and `pull`; and `optimist scores`."""
 
 import logging
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from optimist.api import Allow
 from optimist.cli import index
-from optimist.cli.words import CommandLine, lines, setting_words
-from optimist.errors import StorageError, UsageError, command_line, did_you_mean
+from optimist.cli.words import CommandLine, in_columns, setting_words
+from optimist.errors import StorageError, UsageError, command_line, did_you_mean, in_one_line
+
+if TYPE_CHECKING:
+    from optimist.studies.sheet import Sheet
+    from optimist.studies.status import JobStatus
 
 LOCAL, USUAL = "local", "mini"  # the engine and the scale, if none is named
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
+REASONS = 10  # runs whose failure `study status` explains
+FORMAT = """FILE.csv has the columns game,agent,seed,score and, if there is more than one evaluation,
+iteration or step. A normaliser of your own is a CSV file with the columns game,random,dqn: the scores of
+random play and of the agent to compare with, whose column may have another name."""
 Folder = Annotated[Path, "the study's folder", "FOLDER"]
 Address = Annotated[str, "an address, such as s3://bucket/study", "ADDRESS"]
 log = logging.getLogger("optimist")
@@ -26,15 +34,16 @@ def titles() -> dict[str, str]:
 
 
 def run_words(line: CommandLine) -> None:
+    """Add the settings of the engine."""
     name, known = "".join(line.arguments()[:1]), titles()
     if name and name not in known and not name.endswith(".toml"):
         raise UsageError(f'there is no study "{name}": {did_you_mean(name, known)}')
     engine = line.value("--engine") or LOCAL
-    line.after = f"engines: {', '.join(index.engines())}\n\nstudies:\n{lines(known)}"
-    line.add(f"with --engine {engine}", setting_words(index.settings(index.engine(engine)), "settings"))
+    line.after = f"engines: {', '.join(index.engines())}\n\nstudies:\n{in_columns(known)}"
+    line.add(f"with --engine {engine}", setting_words(index.engine(engine), "settings"))
     unknown = line.typed_options() - line.options().keys()
     for other, settings in index.engines().items():
-        for word in setting_words(index.settings(settings), "settings"):
+        for word in setting_words(settings, "settings"):
             if word.spelled in unknown:
                 raise UsageError(f"{word.spelled} is for another engine: add --engine {other}")
 
@@ -60,7 +69,8 @@ def run(
     settings: dict[str, Any],
 ) -> None:
     """Run a study and write its report. The same command again continues."""
-    from optimist.studies import engines, study_file
+    from optimist.studies import engines, perform, study_file
+    from optimist.studies.engines._schedule import Detached
 
     module = engines.find(engine)
     options = module.Options(**settings)
@@ -69,32 +79,34 @@ def run(
         study = replace(study, environments=study_file.environments(name, environments.split(",")))
     out = out or Path("studies") / f"{study.name}-{study.size}"
     jobs = study.some_jobs(_labels(agents, study.agents), _labels(parts, study.views))
-    jobs = _with_logs(jobs, logs) if logs else jobs
+    if logs:
+        from optimist.studies.preparation import with_logs_of
+        from optimist.studies.status import read_record
+
+        jobs = with_logs_of(logs, read_record(logs).jobs, jobs)
     chosen = {"environments": environments, "agents": agents, "parts": parts, "logs": logs}
     words = [word for option, value in chosen.items() if value for word in (f"--{option}", value)]
     words += ["--no-select"] * no_select
     size = ["--scale", scale] if scale != USUAL else []  # a file of one's own may have no scales
     line = command_line("study", "run", name, *size, "--out", out, *words)
     if dry_run:
-        from optimist.cli.tables import grid_table
-        from optimist.studies.sheet import print_sheet
-
-        print_sheet(grid_table(study.title, jobs))
+        _print_grid(study.title, jobs)
     elif prepare:
-        from optimist.studies import perform
-
         perform.prepare(study, jobs, out, command=line, restart=restart)
         each = command_line("study", "work", out, "--index", 0)
         print(f"{len(jobs)} runs in {out}; run each with {each} to {len(jobs) - 1}")
     else:
-        _perform(study, jobs, out, module, options, command=line, restart=restart)
-
-
-def _with_logs(jobs: list[Any], logs: Path) -> list[Any]:
-    from optimist.studies.preparation import with_logs_of
-    from optimist.studies.status import read_record
-
-    return with_logs_of(logs, read_record(logs).jobs, jobs)
+        try:
+            written, warned = perform.perform_study(
+                study, jobs, out, module, options, command=line, restart=restart
+            )
+        except Detached:
+            see = command_line("study", "status", out)
+            print(f"the runs are in the queue; see {see}; the same command without --detach")
+            print("waits for them and writes the report")
+            return
+        _print_warnings(warned)
+        print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
 
 
 def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
@@ -104,19 +116,19 @@ def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
     return [label.strip() for label in text.split(";" if ";" in text else ",")]
 
 
-def _perform(study: Any, jobs: list[Any], out: Path, engine: Any, options: Any, **more: Any) -> None:
-    from optimist.studies.engines._schedule import Detached
-    from optimist.studies.perform import perform_study
+def _print_grid(title: str, jobs: Sequence[Any]) -> None:
+    """The runs of a study, one per line, and their total."""
+    from optimist.studies.sheet import Sheet, print_sheet
 
-    try:
-        written, warned = perform_study(study, jobs, out, engine, options, **more)
-    except Detached:
-        see = command_line("study", "status", out)
-        print(f"the runs are in the queue; see {see}; the same command without --detach")
-        print("waits for them and writes the report")
-        return
-    _print_warnings(warned)
-    print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
+    rows = [
+        [job.name, f"{job.agent} ({job.preset})" if job.preset else job.agent, len(job.seeds), job.steps()]
+        for job in jobs
+    ]
+    played = sum(job.steps() * len(job.seeds) for job in jobs if job.plays)
+    # Random play has no label.
+    learned = sum(job.steps() * len(job.seeds) for job in jobs if not job.plays and job.label)
+    total = f"{len(jobs)} runs: {played:,} steps played, {learned:,} updates offline"
+    print_sheet(Sheet(title, ("run", "agent", "seeds", "steps per seed"), rows, [total]))
 
 
 def _print_warnings(warned: list[str]) -> None:
@@ -127,12 +139,33 @@ def _print_warnings(warned: list[str]) -> None:
 
 def status(out: Folder) -> None:
     """Show the progress of a study, run by run."""
-    from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_record
 
     study = read_record(out)
     print_sheet(status_table(study.title, [job_status(job, out) for job in study.jobs]))
+
+
+def status_table(title: str, runs: Sequence["JobStatus"]) -> "Sheet":
+    """The progress of each run of a study."""
+    from optimist.studies.sheet import Sheet
+
+    rows = [
+        [
+            run.name,
+            run.state,
+            f"{run.step:,} of {run.steps:,}",
+            f"{run.rate:,.0f}" if run.rate else None,
+            None if run.seconds_left is None else f"{run.seconds_left:,.0f} s",
+        ]
+        for run in runs
+    ]
+    done = sum(run.state == "done" for run in runs)
+    heads = ("run", "state", "progress", "steps/s", "time left")
+    reasons = [f"{run.name}: {in_one_line(run.complaint, 400)}" for run in runs if run.complaint]
+    left = len(reasons) - REASONS
+    more = [f"{left} more runs have such a line in the report"] if left > 0 else []
+    return Sheet(title, heads, rows, [f"{done} of {len(runs)} done", *reasons[:REASONS], *more])
 
 
 def report(
@@ -152,30 +185,22 @@ def report(
     if out and out.is_dir():
         raise UsageError(f"{out} is a folder: name a file, as in --out {out / 'page.html'}")
     from optimist import plugins
+    from optimist.studies.report.study_report import write_findings, write_page
     from optimist.studies.scores import normalisation
 
     plugins.allow(allow)
     by = normalisation.normaliser(normaliser) if normaliser else None
     if out:
-        from optimist.studies.report.study_report import write_page
-
         warned = write_page(folder, out, by)
         print(f"wrote {out}")
     else:
-        warned = _report_in(folder, by)
+        try:
+            written, warned = write_findings(folder, by)
+        except StorageError as problem:
+            remedy = "to write the page alone elsewhere: --out page.html"
+            raise StorageError(f"{problem}; {remedy}") from problem
+        print(f"wrote {written[0]}, with its tables and figures in {folder / 'results'}")
     _print_warnings(warned)
-
-
-def _report_in(folder: Path, by: Any) -> list[str]:
-    """Write the report of a study into its folder; return the warnings."""
-    from optimist.studies.report.study_report import write_findings
-
-    try:
-        written, warned = write_findings(folder, by)
-    except StorageError as problem:
-        raise StorageError(f"{problem}; to write the page alone elsewhere: --out page.html") from problem
-    print(f"wrote {written[0]}, with its tables and figures in {folder / 'results'}")
-    return warned
 
 
 def work(
@@ -228,3 +253,69 @@ def _address(text: str) -> str:
     if "://" not in text:
         raise UsageError(f'"{text}" is not an address: name one, such as s3://bucket/study')
     return text
+
+
+def scores(
+    files: Annotated[
+        Sequence[Path],
+        "scores by game, agent and seed; agents of a second file are called REM (B), of a third REM (C)",
+        "FILE.csv ...",
+    ],
+    *,
+    normaliser: Annotated[
+        str, "what 0 and 100% are: dqn-random, human-random, or a CSV file", "NAME|CSV"
+    ] = "dqn-random",
+    incomplete: Annotated[
+        str, "for games without all agents, seeds and evaluations: refuse or leave-out"
+    ] = "refuse",
+    recent: Annotated[int, "evaluations in the mean of the last ones"] = 3,
+    out: Annotated[
+        Path | None, "write the tables, the comparison of every two agents, and figures", "FOLDER"
+    ] = None,
+    agent: Annotated[Iterable[str], "only this agent; may be repeated [all]", "NAME"] = (),
+) -> None:
+    """Make the paper's Table 1 from a table of scores, beside the paper's own numbers."""
+    from optimist.studies.scores import normalisation, table_one
+    from optimist.studies.scores.finding import Finding
+    from optimist.studies.scores.score_files import complete, read_scores
+    from optimist.studies.sheet import print_sheet
+
+    if incomplete not in ("refuse", "leave-out"):
+        hint = did_you_mean(incomplete, ("refuse", "leave-out"))
+        raise UsageError(f'--incomplete has no value "{incomplete}": {hint}')
+    if recent < 1:
+        raise UsageError(f"--recent {recent}: it must be at least 1")
+    by, every = normalisation.normaliser(normaliser), read_scores(*files)
+    for name in agent:
+        if name not in every.agents:
+            raise UsageError(f'there are no scores of "{name}": {did_you_mean(name, every.agents)}')
+    chosen = {name: every.agents[name] for name in agent or every.agents}
+    whole, left_out = complete(replace(every, agents=chosen), leave_out=incomplete == "leave-out")
+    finding = Finding(whole, by, left_out, recent=recent)
+    kinds, last = normalisation.MAIN, min(recent, finding.evaluations)
+    print_sheet(table_one.per_game_sheet(finding.game_rows, by, kinds, last))
+    print_sheet(finding.table(kinds=kinds))
+    if out:
+        print("wrote " + " and ".join(map(str, _write(finding, out))))
+
+
+def _write(finding: Any, out: Path) -> list[Path]:
+    """Write the tables, the differences of every pair of agents, and the figures."""
+    from optimist.data.disk.files import write_whole
+    from optimist.studies.report import drawing
+    from optimist.studies.report.figures.intervals import interval_plot
+    from optimist.studies.report.figures.iqm import iqm_over_training
+    from optimist.studies.scores import intervals
+    from optimist.studies.sheet import records_csv
+
+    file, (zero, one) = finding.file, finding.by.ends(finding.file.games)
+    tables, pairs = finding.write(out), out / "pairs.csv"
+    write_whole(pairs, records_csv(intervals.pairs(finding.scores)).encode())
+    curves = intervals.over_training(file, finding.by)
+    figures = {
+        out / "intervals.png": interval_plot(finding.certainty, finding.evaluations, one),
+        out / "iqm.png": iqm_over_training(curves, zero, one, file.axis),
+    }
+    for path, figure in figures.items():
+        drawing.save_png(drawing.laid_out(figure), path)
+    return [*tables, pairs, *figures]

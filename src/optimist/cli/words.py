@@ -2,24 +2,36 @@
 
 A parameter whose annotation has a help is a word: positional ones are arguments, keyword-only ones are
 options, and one that is False is an option without a value. A parameter that is a record is a group of
-options, one for each field.
+options, one for each field: `steps: Annotated[int, "gradient steps"] = 100` is a setting of the kind "int",
+with this help and default.
 """
 
 import dataclasses
+import math
 import re
 import shutil
 import textwrap
+import types
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, signature
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin
 
-from optimist.cli.settings import Setting, default_in_words, kind_of, read, settings_of, shown
 from optimist.errors import UsageError, did_you_mean
 
 NEGATIVE = re.compile(r"-\.?\d")  # how a number, or a list of them, begins that is not an option
 FLAG = "flag"  # the kind of an option without a value
 HELP = ("-h", "--help")
+MOST_SEEDS = 1000  # in one run
+
+
+class Setting(NamedTuple):
+    """The kind of a value, its help, and its default."""
+
+    kind: str  # a key of READERS, with "|none" if it may be None, and with other words that it may be
+    help: str
+    default: Any
 
 
 class Word(NamedTuple):
@@ -48,16 +60,50 @@ class Word(NamedTuple):
         return f"{self.spelled} {self.shown}".strip()
 
 
+def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
+    """The fields of a record by name; those of a nested record have a dot, as in optimizer.epsilon. The help
+    of a field is inherited: a subclass that changes a default need not repeat it."""
+    found: dict[str, Setting] = {}
+    for field in dataclasses.fields(record):
+        value, name = getattr(record, field.name), f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(value):
+            found |= settings_of(value, f"{name}.")
+            continue
+        declared = (vars(cls).get("__annotations__", {}).get(field.name) for cls in type(record).__mro__)
+        help = next((str(get_args(each)[1]) for each in declared if get_origin(each) is Annotated), "")
+        found[name] = Setting(kind_of(field.type), help, value)
+    return found
+
+
+def setting_words(
+    settings: Mapping[str, Any],
+    place: str,
+    *,
+    others: Mapping[str, Mapping[str, Any]] | None = None,
+    is_hidden: bool = False,
+) -> list[Word]:
+    """An option for each setting; `others` are the defaults by recipe."""
+    words = []
+    for name, (kind, help, default) in settings.items():
+        texts = {recipe: shown(each.get(name, default)) for recipe, each in (others or {}).items()}
+        usual = next(iter(texts.values()), shown(default))
+        if len(set(texts.values())) > 1:
+            usual = ", ".join(f"{recipe}: {text}" for recipe, text in texts.items())
+        help = f"{help} [{usual}]".strip()
+        words.append(Word(_option(name), name, kind, help, kind, place, is_hidden=is_hidden))
+    return words
+
+
 def words_of(function: Callable[..., Any]) -> dict[str, list[Word]]:
     """The words of a function by the title under which the help lists them."""
-    found: dict[str, list[Word]] = {"arguments": [], "options": []}
+    groups: dict[str, list[Word]] = {"arguments": [], "options": []}
     for name, parameter in signature(function).parameters.items():
         if _is_record(kind := parameter.annotation):
-            found[str(kind.__doc__).rstrip(".")] = setting_words(settings_of(kind()), name)
+            groups[str(kind.__doc__).rstrip(".")] = setting_words(settings_of(kind()), name)
         elif get_origin(kind) is Annotated:
             word = _word(name, parameter)
-            found["options" if word.is_option else "arguments"].append(word)
-    return found
+            groups["options" if word.is_option else "arguments"].append(word)
+    return groups
 
 
 def _word(name: str, parameter: Parameter) -> Word:
@@ -75,22 +121,6 @@ def _word(name: str, parameter: Parameter) -> Word:
     return word._replace(spelled=_option(name), shown="" if kind == FLAG else label or kind)
 
 
-def setting_words(
-    settings: Mapping[str, Setting],
-    place: str,
-    *,
-    others: Mapping[str, Mapping[str, Any]] | None = None,
-    is_hidden: bool = False,
-) -> list[Word]:
-    """An option for each setting; `others` are the defaults by recipe."""
-    found = []
-    for name, (kind, help, default) in settings.items():
-        values = {recipe: each.get(name, default) for recipe, each in (others or {}).items()}
-        help = f"{help} [{default_in_words(default, values)}]".strip()
-        found.append(Word(_option(name), name, kind, help, kind, place, is_hidden=is_hidden))
-    return found
-
-
 class CommandLine:
     """A command with its words by title; `perform` adds some that depend on the words that are typed."""
 
@@ -102,14 +132,17 @@ class CommandLine:
 
     def add(self, title: str, words: list[Word]) -> None:
         """Add options under a title; UsageError if a field has the name of another option."""
-        known = self.options()
+        options = self.options()
         for word in words:
-            if word.spelled in known and not word.is_hidden:
+            if word.spelled in options and not word.is_hidden:
                 raise UsageError(f'the field "{word.keyword}" has the name of another option: rename it')
-        self.groups.setdefault(title, []).extend(word for word in words if word.spelled not in known)
+        self.groups.setdefault(title, []).extend(word for word in words if word.spelled not in options)
+
+    def words(self) -> list[Word]:
+        return [word for group in self.groups.values() for word in group]
 
     def options(self) -> dict[str, Word]:
-        return {word.spelled: word for group in self.groups.values() for word in group if word.is_option}
+        return {word.spelled: word for word in self.words() if word.is_option}
 
     def arguments(self) -> list[str]:
         """The typed words that are neither options nor their values."""
@@ -122,50 +155,44 @@ class CommandLine:
         """The value that is typed for an option."""
         return next((text for name, text in self._split() if name == option), None)
 
-    def _split(self) -> list[tuple[str | None, str | None]]:
+    def _split(self) -> Iterator[tuple[str | None, str | None]]:
         """Each typed option with its value, None if it has none, and each argument. An option that is not
         known yet has a value."""
-        options, found, waiting = self.options(), list[tuple[str | None, str | None]](), deque(self.typed)
+        options, waiting = self.options(), deque(self.typed)
         while waiting:
             text = waiting.popleft()
             name, equals, value = text.partition("=")
             if not _is_option(text):
-                found.append((None, text))
+                yield None, text
             elif equals:
-                found.append((name, value))
+                yield name, value
             elif name in HELP or (name in options and options[name].kind == FLAG):
-                found.append((name, None))
+                yield name, None
             else:
-                found.append((name, None if not waiting or _is_option(waiting[0]) else waiting.popleft()))
-        return found
+                yield name, None if not waiting or _is_option(waiting[0]) else waiting.popleft()
 
     def values(self) -> dict[str, Any]:
         """The value of each word by its keyword; UsageError for an unknown word, or a missing one."""
-        options, found = self.options(), dict[str, Any]()
+        options, arguments, values = self.options(), self.arguments(), dict[str, Any]()
         for name, text in self._split():
-            if name is None:
-                continue
-            if name not in options:
+            if name is not None and name not in options:
                 raise UsageError(f'{self.name} has no option "{name}": {did_you_mean(name, options)}')
-            self._keep(found, options[name], text)
-        self._keep_arguments(found)
-        for word in (word for group in self.groups.values() for word in group):
-            if word.is_required and word.keyword not in found:
+            if name is not None:
+                self._keep(values, options[name], text)
+        for word in self.groups["arguments"]:
+            count = len(arguments) if word.is_repeated else 1
+            for text in arguments[:count]:
+                self._keep(values, word, text)
+            arguments = arguments[count:]
+        if arguments:
+            raise UsageError(f'{self.name} has no argument "{arguments[0]}": see {self.name} --help')
+        for word in self.words():
+            if word.is_required and word.keyword not in values:
                 what = word.help.partition(";")[0]
                 raise UsageError(f"name {what}{f': {word.usage}' if word.is_option else ''}")
-        return found
+        return values
 
-    def _keep_arguments(self, found: dict[str, Any]) -> None:
-        typed = self.arguments()
-        for word in self.groups["arguments"]:
-            taken = typed if word.is_repeated else typed[:1]
-            typed = typed[len(taken) :]
-            for text in taken:
-                self._keep(found, word, text)
-        if typed:
-            raise UsageError(f'{self.name} has no argument "{typed[0]}": see {self.name} --help')
-
-    def _keep(self, found: dict[str, Any], word: Word, text: str | None) -> None:
+    def _keep(self, values: dict[str, Any], word: Word, text: str | None) -> None:
         if (text is None) != (word.kind == FLAG):
             needs = "takes no value" if word.kind == FLAG else f"needs a value: {word.usage}"
             raise UsageError(f"{word.spelled} {needs}; see {self.name} --help")
@@ -173,31 +200,28 @@ class CommandLine:
             value = True if text is None else read(word.kind, text)
         except UsageError as problem:
             raise UsageError(f"{word.spelled}: {problem}") from None
-        table = found.setdefault(word.place, {}) if word.place else found
+        table = values.setdefault(word.place, {}) if word.place else values
         table[word.keyword] = [*table.get(word.keyword, []), value] if word.is_repeated else value
+
+    def usage(self) -> str:
+        """The command with its arguments and required options."""
+        required = [word.usage for word in self.words() if word.is_required]
+        others = [f"[{word.usage}]" for word in self.groups["arguments"] if not word.is_required]
+        return " ".join([self.name, *required, *others, "[options]"])
 
     def help(self) -> str:
         """The page of help."""
-        width = help_width()
         groups = {
             title: {word.usage: word.help for word in words if not word.is_hidden}
             for title, words in self.groups.items()
         }
         groups["options"] = {", ".join(HELP): "print this help"} | groups["options"]
         column = min(34, 4 + max(len(usage) for group in groups.values() for usage in group))
-        parts = [f"usage: {self.usage()}", textwrap.fill(self.about, width)]
+        parts = [f"usage: {self.usage()}", textwrap.fill(self.about, help_width())]
         for title, group in groups.items():
-            rows = [_row(usage, help, column, width) for usage, help in group.items()]
+            rows = [_row(usage, help, column) for usage, help in group.items()]
             parts += ["\n".join([f"{title}:", *rows])] if rows else []
-        parts += ["\n".join(wrapped(line, width) for line in self.after.splitlines())] if self.after else []
-        return "\n\n".join(parts)
-
-    def usage(self) -> str:
-        """The command with its arguments and required options."""
-        words = [word for group in self.groups.values() for word in group]
-        shown = [word.usage for word in words if word.is_required]
-        shown += [f"[{word.usage}]" for word in self.groups["arguments"] if not word.is_required]
-        return " ".join([self.name, *shown, "[options]"])
+        return "\n\n".join([*parts, *filter(None, [wrapped(self.after)])])
 
 
 def call(function: Callable[..., Any], values: dict[str, Any]) -> None:
@@ -215,23 +239,26 @@ def help_width() -> int:
     return min(110, shutil.get_terminal_size((100, 24)).columns)
 
 
-def lines(names: Mapping[str, str]) -> str:
+def in_columns(names: Mapping[str, str]) -> str:
     """Names and descriptions in two columns."""
     width = max(map(len, names))
     return "\n".join(f"  {name:{width}}  {about}" for name, about in names.items())
 
 
-def wrapped(line: str, width: int) -> str:
-    """A long line, broken; what follows stands below the text of its second column."""
-    indent = len(line) - len(line.lstrip())
-    gap = line.find("  ", indent)
-    below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
-    return textwrap.fill(line, width, subsequent_indent=" " * below)
+def wrapped(text: str) -> str:
+    """Long lines, broken; what follows stands below the text of their second column."""
+    lines = []
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        gap = line.find("  ", indent)
+        below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
+        lines.append(textwrap.fill(line, help_width(), subsequent_indent=" " * below))
+    return "\n".join(lines)
 
 
-def _row(usage: str, help: str, column: int, width: int) -> str:
+def _row(usage: str, help: str, column: int) -> str:
     margin = " " * column
-    text = textwrap.fill(help, width, initial_indent=margin, subsequent_indent=margin)
+    text = textwrap.fill(help, help_width(), initial_indent=margin, subsequent_indent=margin)
     begin = f"  {usage}"
     return f"{begin}\n{text}" if len(begin) + 2 > column else begin + text[len(begin) :]
 
@@ -246,3 +273,127 @@ def _option(name: str) -> str:
 
 def _is_option(text: str) -> bool:
     return text.startswith("-") and text != "-" and not NEGATIVE.match(text)
+
+
+def kind_of(annotation: Any) -> str:
+    """The kind of value: "int", "number|none", "number|auto"; the words of a literal stand beside a type."""
+    members = _members(annotation)
+    names = [each for each in members if isinstance(each, str)]
+    plain = next((name for name in names if name != "None"), "")
+    kind = KINDS.get("Path" if "Path" in names else plain, "name")
+    words = [word for literal in members if len(members) > 1 and literal not in names for word in literal]
+    return "|".join([kind, *(["none"] if "None" in names else []), *words])
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The names of the types of a union, a type may be a text so that it need not be imported; and the words
+    of a literal as a tuple."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) is Literal:
+        return [get_args(annotation)]
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [each for part in get_args(annotation) for each in _members(part)]
+    if isinstance(annotation, ForwardRef):
+        return list(annotation.__forward_arg__.split(" | "))
+    if get_origin(annotation) or not isinstance(annotation, type):
+        return [str(annotation).rpartition("collections.abc.")[2]]
+    return [annotation.__name__.removesuffix("Type")]
+
+
+def read(kind: str, text: str) -> Any:
+    """The value of this kind that is written so; UsageError if there is none."""
+    plain = next(name for name in READERS if kind == name or kind.startswith(f"{name}|"))
+    words, word = kind.removeprefix(plain).split("|")[1:], text.lower()
+    return READERS[plain](text) if word not in words else None if word == "none" else word
+
+
+def shown(value: Any) -> str:
+    """A value as it is written on the command line: 12_500_000, 5e-05, yes, none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(shown, value))
+    return "none" if value is None else f"{value:_}" if isinstance(value, int) else str(value)
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """ "0,1,2" or "0-4" as numbers."""
+    first, dash, last = text.partition("-")
+    try:
+        if not dash:
+            return tuple(map(int, text.split(",")))
+        count = int(last) - int(first) + 1
+    except ValueError:
+        raise UsageError(f'"{text}" is not a list of seeds: write 0,1,2 or 0-4') from None
+    if count > MOST_SEEDS:
+        raise UsageError(f'"{text}" has too many seeds: at most {MOST_SEEDS} at once')
+    if count < 1:
+        raise UsageError(f'"{text}" counts down: write {last}-{first}')
+    return tuple(range(int(first), int(last) + 1))
+
+
+def whole_number(text: str) -> int:
+    """An integer; 1e6 and 1_000_000 are accepted too."""
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+    if value != int(value):
+        raise UsageError(f'"{text}" is not a whole number')
+    return int(value)
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f'"{text}" is not a number')
+    return value
+
+
+def numbers(text: str) -> float | tuple[float, ...]:
+    """One number, or several with commas between them."""
+    try:
+        values = tuple(map(number, text.split(",")))
+    except UsageError:
+        raise UsageError(f'"{text}" is not a list of numbers: write one, or several as in -1,2.5') from None
+    return values if len(values) > 1 else values[0]
+
+
+def yes_or_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in words:
+        raise UsageError(f'"{text}" is neither yes nor no')
+    return words[text.lower()]
+
+
+def path(text: str) -> Path:
+    if not text:  # pathlib would take it for the current folder
+        raise UsageError("it is empty: name a path (a variable of the shell may not be set)")
+    return Path(text)
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "int": whole_number,
+    "number": number,
+    "numbers": numbers,
+    "yes|no": yes_or_no,
+    "seeds": seeds,
+    "path": path,
+    "names": str,
+    "name": str,
+}
+KINDS = {  # by the name of a type, of a union's types the first or Path; all others are names
+    "Path": "path",
+    "Sequence[pathlib.Path]": "path",
+    "Iterable[int]": "seeds",
+    "Iterable[str]": "names",
+    "tuple[float, ...]": "numbers",
+    "float": "number",
+    "int": "int",
+    "bool": "yes|no",
+}

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from little import outcome
-from optimist.cli.tables import status_table
+from optimist.cli.study import status_table
 from optimist.errors import RunError, UsageError
 from optimist.studies.engines import _schedule
 from optimist.studies.engines._schedule import Progress, perform_all
