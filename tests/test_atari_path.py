@@ -10,7 +10,7 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.data.verify import verify
-from optimist.studies.scores import reference
+from optimist.studies.scores import normalisation as reference
 from optimist.training.storage.rows import read_episodes
 from optimist.training.storage.run_folder import read_config
 
@@ -124,6 +124,6 @@ def test_reference_scores_are_of_the_sixty_games():
 
     assert list(reference.published()) == games()
     assert reference.reference_score("Pong", "human") == 14.6
-    with open(reference.FOLDER / "atari_random_sticky.csv") as stream:
+    with open(reference.REFERENCE / "atari_random_sticky.csv") as stream:
         assert [row["game"] for row in csv.DictReader(stream)] == sorted(games())
     assert set(reference.random_with_sticky_actions()) == set(games())

@@ -20,7 +20,7 @@ from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
 from optimist.studies.job import Job
-from optimist.studies.preparation import by_other_code, warn_of_other_code
+from optimist.studies.perform import by_other_code, warn_of_other_code
 from optimist.studies.work import performed
 from optimist.training.loggers import logger_classes
 from optimist.training.storage.configuration import other_code, own_code

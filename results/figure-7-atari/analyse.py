@@ -15,7 +15,7 @@ from results.library.scores import CROSS, LAST, MEASURES, RESULTS, best_place, r
 
 from optimist import envs
 from optimist.studies.report.figures.curves import curve_grid
-from optimist.studies.scores import reference
+from optimist.studies.scores.normalisation import random_with_sticky_actions
 
 HERE = "figure-7-atari"
 HEADS = ["game", "logs", "who", "reading", "at", "score", "error", "deviation", "percent"]
@@ -57,7 +57,7 @@ class Game:
     def __init__(self, name: str, agents: dict[str, Curves], player: Curves, cards: list[dict]):
         self.name, self.agents, self.player, self.cards = name, agents, player, cards
         self.title = envs.base_name(name).removeprefix("atari/")
-        self.random = reference.random_with_sticky_actions()[self.title]
+        self.random = random_with_sticky_actions()[self.title]
         self.best_evaluation = player.scores(sorted(player.steps)).mean(axis=0).max()
 
     def exploring(self, name: str) -> np.ndarray:

@@ -17,8 +17,7 @@ from typing import TextIO
 
 import numpy as np
 
-from optimist.studies.scores.cross_chosen import CrossChosen
-from optimist.studies.scores.statistics import iqm, stratified_bootstrap
+from optimist.studies.scores.statistics import CrossChosen, iqm, stratified_bootstrap
 
 RESULTS = Path(__file__).parents[1]
 DRAWS = 20_000  # with another seed a bound moves by half a percent of the interval's width

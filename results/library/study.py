@@ -12,9 +12,9 @@ from optimist.studies.report.figures import medians as medians_figure
 from optimist.studies.report.figures.curves import ACROSS, curve_grid
 from optimist.studies.results.findings import short_names
 from optimist.studies.scores import intervals
+from optimist.studies.scores.curves import ScoreFile, read_scores
 from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import from_csv
-from optimist.studies.scores.score_files import ScoreFile, read_scores
 from optimist.studies.sheet import records_csv
 from results.library.scores import RESULTS
 

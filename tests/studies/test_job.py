@@ -10,8 +10,7 @@ import optimist
 from little import played
 from optimist.data import Dataset
 from optimist.data.disk.records import record
-from optimist.studies.job import Job
-from optimist.studies.job_run import perform_job
+from optimist.studies.job import Job, perform_job
 from optimist.training.offline import OfflineTraining
 from optimist.training.storage.run_folder import read_config
 

@@ -36,10 +36,10 @@ def test_a_film_of_an_earlier_study_does_not_stay(filmed, tmp_path):
     films = []
     for label in (*labels, labels[0]):
         again = replace(study, film=label)
-        perform._film(again, again.jobs(), tmp_path)
+        perform.film(again, again.jobs(), tmp_path)
         films.append((tmp_path / FILM).read_bytes())
     assert filmed[0] == filmed[2] != filmed[1] and len(set(films)) == 3
-    perform._film(replace(study, film=""), study.jobs(), tmp_path)
+    perform.film(replace(study, film=""), study.jobs(), tmp_path)
     assert not (tmp_path / FILM).exists()
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from optimist.errors import DataError, UsageError
 from optimist.studies import study_file
-from optimist.studies.folders import folder_names
 from optimist.studies.job import Job
-from optimist.studies.preparation import check_logs
+from optimist.studies.perform import check_logs
+from optimist.studies.plan import folder_names
 from optimist.training.settings import Training, with_values
 
 TABLE = {

@@ -20,7 +20,7 @@ from optimist.data.disk.files import remove
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 from optimist.studies import store as stores
-from optimist.studies.preparation import check_logs
+from optimist.studies.perform import check_logs
 from optimist.studies.store import Store, stage, staged_path
 from optimist.studies.study_file import load
 from s3_server import forget_stores, s3_server

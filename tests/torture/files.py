@@ -25,7 +25,7 @@ from optimist.data.verify import verify
 from optimist.envs import from_data
 from optimist.errors import OptimistError
 from optimist.studies import study_file
-from optimist.studies.folders import folder_names
+from optimist.studies.plan import folder_names
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.status import job_status, note_failure, read_record, write_jobs
 from optimist.studies.work import check_trusted

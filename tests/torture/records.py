@@ -13,8 +13,7 @@ from optimist.data import Dataset, formats
 from optimist.data.disk.records import sealed
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
-from optimist.studies.report.study_tables import chosen_by
-from optimist.studies.report.study_warnings import first_alarm
+from optimist.studies.report.study_tables import chosen_by, first_alarm
 from optimist.studies.results import logs
 from optimist.training.loggers.wandb import FOLDER, Sent
 from optimist.training.run import load_run

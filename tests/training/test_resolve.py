@@ -16,8 +16,7 @@ from optimist.agents import described
 from optimist.cli.main import perform
 from optimist.data import Dataset, from_arrays
 from optimist.errors import DataError, UsageError
-from optimist.studies.job import Job
-from optimist.studies.job_run import perform_job
+from optimist.studies.job import Job, perform_job
 from optimist.training import offline, online, resolve
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.storage.configuration import as_config, toml

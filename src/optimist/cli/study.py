@@ -80,7 +80,7 @@ def run(
     out = out or Path("studies") / f"{study.name}-{study.size}"
     jobs = study.some_jobs(_labels(agents, study.agents), _labels(parts, study.views))
     if logs:
-        from optimist.studies.preparation import with_logs_of
+        from optimist.studies.perform import with_logs_of
         from optimist.studies.status import read_record
 
         jobs = with_logs_of(logs, read_record(logs).jobs, jobs)
@@ -275,9 +275,9 @@ def scores(
     agent: Annotated[Iterable[str], "only this agent; may be repeated [all]", "NAME"] = (),
 ) -> None:
     """Make the paper's Table 1 from a table of scores, beside the paper's own numbers."""
-    from optimist.studies.scores import normalisation, table_one
+    from optimist.studies.scores import normalisation
+    from optimist.studies.scores.curves import complete, read_scores
     from optimist.studies.scores.finding import Finding
-    from optimist.studies.scores.score_files import complete, read_scores
     from optimist.studies.sheet import print_sheet
 
     if incomplete not in ("refuse", "leave-out"):
@@ -292,9 +292,8 @@ def scores(
     chosen = {name: every.agents[name] for name in agent or every.agents}
     whole, left_out = complete(replace(every, agents=chosen), leave_out=incomplete == "leave-out")
     finding = Finding(whole, by, left_out, recent=recent)
-    kinds, last = normalisation.MAIN, min(recent, finding.evaluations)
-    print_sheet(table_one.per_game_sheet(finding.game_rows, by, kinds, last))
-    print_sheet(finding.table(kinds=kinds))
+    print_sheet(finding.game_table(normalisation.MAIN))
+    print_sheet(finding.table(normalisation.MAIN))
     if out:
         print("wrote " + " and ".join(map(str, _write(finding, out))))
 

@@ -1,12 +1,14 @@
-"""One run of a study as plain data that can be sent to a worker, and the settings that follow from it."""
+"""One run of a study: plain data that can be sent to a worker, its settings, and how a worker performs it."""
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from optimist import plugins
 from optimist.agents import described
@@ -17,7 +19,7 @@ from optimist.data.disk.files import stays_inside
 from optimist.data.disk.records import json_value, record
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
-from optimist.studies.store import is_address, staged_path
+from optimist.studies.store import is_address, stage, staged_path
 from optimist.training.resolve import (
     FOLLOWING,
     Resolved,
@@ -32,6 +34,7 @@ from optimist.training.storage.run_folder import read_config
 RECORDS = ("agent", "training")  # tables of settings in a configuration
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 COUNTED = ("first", "last")  # their amounts are transitions, or shares if they are below 1
+FINAL_SHARE = 0.1  # the last part of a log, which measures the final play
 
 
 class Standing(NamedTuple):
@@ -85,15 +88,22 @@ class Job:
         return out / self.data if self.data in self.needs else Path(with_home(self.data))
 
     def standing(self, out: Path) -> Standing:
-        """What its folder holds now."""
+        """What its folder holds now. A run also has settings that are known only once its data is open."""
         folder = self.run_folder(out)
         ended = (folder / "DONE").exists()
         if not (folder / "config.toml").exists():
             return Standing(False, False, ["config.toml: missing"] if ended else [])
-        before = read_config(folder)  # it also has settings that are known only once the data is open
-        wanted = {**self.expected(before), **self._log(out, before)}
+        before = read_config(folder)
+        wanted, log = self.expected(before), before.get("dataset")
+        if isinstance(log, dict) and not self.plays:  # the log as it is now, if it is there
+            now = {"part": self.part_in_words} if "part" in log else {}
+            if "recording" in log and (self.data_folder(out) / manifest.NAME).exists():
+                now["recording"] = fingerprint_of(manifest.read(self.data_folder(out)))
+            wanted["dataset"] = {**log, **now}
         changed = changes({name: before[name] for name in wanted if name in before}, wanted)
-        changed += self._players(before)
+        seeds = before.get("seeds")  # who the best players are follows from the log
+        if self.kept and not (isinstance(seeds, list) and len(seeds) == self.kept):
+            changed.append(f"seeds: {seeds} saved, the best {self.kept} players requested")
         # A run of fewer steps goes on.
         done = ended and not changed and before["training"]["steps"] == self.steps()
         return Standing(True, done, changed)
@@ -101,13 +111,6 @@ class Job:
     def done(self, out: Path) -> bool:
         """Does its folder hold a finished run with these settings?"""
         return self.standing(out).done
-
-    def _players(self, before: dict[str, Any]) -> list[str]:
-        """Whether the run has as many players as are kept; who they are follows from the log."""
-        seeds = before.get("seeds")
-        if not self.kept or (isinstance(seeds, list) and len(seeds) == self.kept):
-            return []
-        return [f"seeds: {seeds} saved, the best {self.kept} players requested"]
 
     @cached_property
     def wanted(self) -> dict[str, Any]:
@@ -130,20 +133,16 @@ class Job:
     def expected(self, before: dict[str, Any]) -> dict[str, Any]:
         """The settings that the run with the configuration `before` must have: `wanted`, with what the log
         was to decide as it decided for that run."""
-        wanted, there = self.wanted, before.get("dataset")
-        followed = there.get("following", FOLLOWING) if isinstance(there, dict) else FOLLOWING
-        tables = {name: _as_decided(wanted.get(name), before.get(name), followed) for name in RECORDS}
-        return {**wanted, **{name: table for name, table in tables.items() if table is not None}}
-
-    def _log(self, out: Path, before: dict[str, Any]) -> dict[str, Any]:
-        """The log as it is now, if it is there, and the part to learn from; as far as the run has them."""
-        there = before.get("dataset")
-        if self.plays or not isinstance(there, dict):
-            return {}
-        log = {"part": self.part_in_words} if "part" in there else {}
-        if "recording" in there and (self.data_folder(out) / manifest.NAME).exists():
-            log["recording"] = fingerprint_of(manifest.read(self.data_folder(out)))
-        return {"dataset": {**there, **log}}
+        wanted, log = dict(self.wanted), before.get("dataset")
+        followed = log.get("following", FOLLOWING) if isinstance(log, dict) else FOLLOWING
+        for name in RECORDS:
+            mine, theirs = wanted.get(name), before.get(name)
+            if isinstance(mine, dict) and isinstance(theirs, dict):
+                decided = {each: theirs.get(each) for each in followed if mine.get(each) == AUTO}
+                wanted[name] = {
+                    each: value for each, value in {**mine, **decided}.items() if value is not None
+                }
+        return wanted
 
     @property
     def part_in_words(self) -> str:
@@ -186,7 +185,14 @@ class Job:
         for name, amount in (*self.view.items(), *self.share.items()):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
-            if complaint := _complaint(name, amount):
+            complaint = ""
+            if not 0 < amount < math.inf:
+                complaint = "it must be above 0"
+            elif name in COUNTED and amount == 1:
+                complaint = "that is one transition; for all of the log leave it out"
+            elif name not in COUNTED and amount > 1:
+                complaint = "it is a share, so at most 1"
+            if complaint:
                 raise UsageError(f"{self.name}: the view {name} is {amount:g}: {complaint}")
 
     def part_of(self, log: Dataset) -> Dataset:
@@ -221,30 +227,73 @@ class Job:
         return replace(self, restart=False, resolved=None)
 
 
-def _as_decided(wanted: Any, before: Any, followed: Sequence[str]) -> Any:
-    """A table of settings whose "auto" is replaced by what the run has, where the run followed its log."""
-    if not isinstance(wanted, dict) or not isinstance(before, dict):
-        return wanted
-    decided = {name: before.get(name) for name in followed if wanted.get(name) == AUTO}
-    return {name: value for name, value in {**wanted, **decided}.items() if value is not None}
-
-
-def _complaint(view: str, amount: float) -> str:
-    """Why this is no amount of a view; "" if it is one."""
-    if not 0 < amount < math.inf:
-        return "it must be above 0"
-    if view in COUNTED:
-        return "that is one transition; for all of the log leave it out" if amount == 1 else ""
-    return "it is a share, so at most 1" if amount > 1 else ""
-
-
 def viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
     """The dataset after these views, one after the other."""
     for name, amount in view.items():
-        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
+        if name in COUNTED and amount < 1:
+            amount = max(1, int(amount * len(dataset)))
+        dataset = getattr(dataset, name)(amount)
     return dataset
 
 
-def _amount(view: str, amount: float, available: int) -> float:
-    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
-    return max(1, int(amount * available)) if view in COUNTED and amount < 1 else amount
+def perform_job(job: Job, out: Path) -> None:
+    """Run the job to its end, from its last checkpoint: play, or open its part of a log and learn from it."""
+    common: dict[str, Any] = {"restart": job.restart, "seeds": job.seeds}
+    if job.plays:
+        from optimist.training.online import OnlineTraining  # heavy, and only workers need it
+
+        place = out / job.name
+        OnlineTraining(job.built_agent(), job.environment, job.record(), out=place, **common).run()
+        return
+    from optimist.training.offline import OfflineTraining
+
+    dataset = Dataset.open(stage(job.data) if job.data and is_address(job.data) else job.data_folder(out))
+    OfflineTraining(
+        job.built_agent(),
+        dataset,
+        job.record(),
+        out=job.run_folder(out),
+        environment=job.environment,
+        part=lambda log: viewed(job.part_of(log), job.share),
+        part_name=job.part_in_words,
+        **{**common, "seeds": tuple(best_players(job, dataset)) or job.seeds},
+    ).run()
+
+
+def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The log of each player that the job learns from."""
+    seeds = best_players(job, dataset) or dataset.provenance.get("seeds", [])
+    return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 or job.kept else [dataset]
+
+
+def parts_of(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The part of each player's log that the job is about: of each log by itself if each seed has its own,
+    otherwise what each player has in the part of all logs together."""
+    if job.wanted.get("training", {}).get("data_per_seed") == "own":
+        return [job.part_of(log) for log in players_of(job, dataset)]
+    return players_of(job, job.part_of(dataset))
+
+
+def best_players(job: Job, dataset: Dataset) -> list[int]:
+    """The seeds of the players that the job learns from; empty if it learns from all."""
+    return ranked(dataset)[: job.kept] if job.kept else []
+
+
+def ranked(dataset: Dataset) -> list[int]:
+    """The seeds of the players of a recording, sorted by their final returns, the best first."""
+
+    def final(seed: int) -> float:
+        log = dataset.played_by(seed)
+        returns = final_returns(log)  # a short log may have none
+        return float((returns if len(returns) else log.episodes.returns).mean())
+
+    return sorted(dataset.provenance["seeds"], key=final, reverse=True)
+
+
+def final_returns(log: Dataset) -> np.ndarray:
+    """Returns of the complete episodes that ended in the last tenth of the log; they may begin earlier."""
+    episodes, time = log.episodes, log.timeline.time[log.steps()]
+    if not len(time):
+        return episodes.returns
+    recent = episodes.time > time.max() - FINAL_SHARE * (time.max() - time.min() + 1)
+    return episodes.returns[episodes.complete & recent]

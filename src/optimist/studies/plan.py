@@ -1,21 +1,45 @@
-"""A study is a grid of runs; its plan lists them as jobs."""
+"""A study is a grid of runs; its plan lists them as jobs, each with a folder of a readable name."""
 
-from collections.abc import Sequence
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optimist import envs
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
-from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
 from optimist.studies.store import is_address
 
 RANDOM_EPISODES = 100
 WHOLE = "all"  # the name of the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
+LONGEST_NAME = 80  # characters of a label in a folder's name
+
+
+class Folders(NamedTuple):
+    """The folder names of the environments, parts of the data and labels of a study."""
+
+    environments: dict[str, str]
+    parts: dict[str, str]
+    labels: dict[str, str]
+
+
+def folder_names(labels: Iterable[str]) -> dict[str, str]:
+    """A folder for each label, all different: "REM (a)" becomes rem-a.
+
+    If two labels give the same name, or the name is empty or too long, the label's hash is appended."""
+    names = {label: re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.") for label in labels}
+    shared = {name for name, count in Counter(names.values()).items() if count > 1}
+    for label, name in names.items():
+        if not name or name in shared or len(name) > LONGEST_NAME:
+            mark = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            names[label] = f"{name[:LONGEST_NAME]}-{mark}".lstrip("-")
+    return names
 
 
 @dataclass(frozen=True)

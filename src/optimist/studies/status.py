@@ -1,20 +1,21 @@
-"""The progress of a study, run by run, read from the run folders alone."""
+"""The list of a study's runs, and their progress, read from the run folders alone."""
 
 import json
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.data.disk.records import json_value, record
-from optimist.errors import RunError
+from optimist.errors import RunError, some_of
 from optimist.studies.job import Job, Standing
 from optimist.training.storage.rows import METRICS
 
 FILE = "study.json"  # in the study's folder: its title, settings and jobs
 FAILED = "FAILED"  # in a job's folder: the error of its last attempt
+NAMED = 3  # runs that an error names; it counts the others
 ACTIVE_SECONDS = 120  # a run that wrote no metrics for longer has stopped
 
 
@@ -72,6 +73,46 @@ def read_record(out: Path) -> StudyRecord:
 def standings(jobs: Iterable[Job], out: Path) -> dict[str, Standing]:
     """What the folder of each job holds, by the job's name."""
     return {job.name: job.standing(out) for job in jobs}
+
+
+def outdated(jobs: list[Job], now: Mapping[str, Standing]) -> dict[str, list[str]]:
+    """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
+    learned from another log, because its own log is not recorded yet."""
+    reasons = {}
+    for job in jobs:
+        logs = [
+            f"{name}: it learned from another log, this one is not recorded yet"
+            for name in job.needs
+            if name in now and not now[name].done
+        ]
+        reasons[job.name] = now[job.name].changes or (logs if now[job.name].begun else [])
+    return {name: why for name, why in reasons.items() if why}
+
+
+def restarted(jobs: list[Job], now: Mapping[str, Standing]) -> list[Job]:
+    """The same jobs; those with an outdated run in their folder start again."""
+    anew = outdated(jobs, now)
+    return [replace(job, restart=True) if job.name in anew else job for job in jobs]
+
+
+def check_settings(jobs: list[Job], out: Path, now: Mapping[str, Standing]) -> None:
+    """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
+    if runs := outdated(jobs, now):
+        named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in runs.items()], NAMED)
+        raise RunError(
+            f"{len(runs)} of {len(jobs)} runs in {out} were made with other settings: {named}. Choose "
+            "another --out, or start these again with --restart"
+        )
+
+
+def waves(jobs: Iterable[Job], known: Collection[str] = ()) -> Iterator[list[Job]]:
+    """The jobs, each after those that it needs: first those that need only known ones, then those that need
+    only these too, and so on. A job that needs an unknown one is left out."""
+    left, known = list(jobs), set(known)
+    while wave := [job for job in left if set(job.needs) <= known]:
+        yield wave
+        left = [job for job in left if not set(job.needs) <= known]
+        known |= {job.name for job in wave}
 
 
 def note_failure(job: Job, out: Path, complaint: str) -> None:

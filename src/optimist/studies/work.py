@@ -16,10 +16,8 @@ from optimist import envs, plugins
 from optimist.data.disk.files import make_folder
 from optimist.data.machine import cache_folder
 from optimist.errors import DataError, OptimistError, RunError, UsageError, did_you_mean, in_one_line
-from optimist.studies.job import Job
-from optimist.studies.job_run import perform_job
-from optimist.studies.preparation import restarted
-from optimist.studies.status import FAILED, note_failure, read_record
+from optimist.studies.job import Job, perform_job
+from optimist.studies.status import FAILED, note_failure, read_record, restarted
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.store import CHECKPOINTS, Store, is_address, of_another_log
 from optimist.training.storage.run_folder import InUseError

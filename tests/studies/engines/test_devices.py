@@ -55,21 +55,16 @@ def test_the_number_of_workers_follows_the_gpus():
     assert usual_workers() == len(os.sched_getaffinity(0))
 
 
-def test_gpus_that_the_user_chose_keep_their_names(monkeypatch):
-    monkeypatch.delenv(local.VISIBLE, raising=False)
-    assert local._names(2) == ["0", "1"]
-    monkeypatch.setenv(local.VISIBLE, "3, GPU-7f,5")
-    assert local._names(3) == ["3", "GPU-7f", "5"]
-    assert local._names(2) == ["3", "GPU-7f"]
-
-
-def test_jax_is_asked_for_the_gpus(monkeypatch):
+def test_jax_is_asked_for_the_gpus_and_those_that_the_user_chose_keep_their_names(monkeypatch):
     """Where there is none, its answer is the CPU."""
     monkeypatch.delenv("JAX_PLATFORMS")
+    monkeypatch.delenv(local.VISIBLE, raising=False)
     monkeypatch.setattr(local, "PLUGINS", ("jax",))
     assert local.gpus() == []
     monkeypatch.setattr(local, "QUESTION", "print('gpu', 2)")
     assert local.gpus() == ["0", "1"]
+    monkeypatch.setenv(local.VISIBLE, "3, GPU-7f,5")
+    assert local.gpus() == ["3", "GPU-7f"]
     monkeypatch.setattr(local, "QUESTION", "raise SystemExit('no driver')")
     assert local.gpus() == []
 

@@ -18,8 +18,16 @@ from optimist.studies.engines import _schedule
 from optimist.studies.engines._schedule import Progress, perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
 from optimist.studies.job import Job
-from optimist.studies.preparation import check_settings, restarted, with_logs_of
-from optimist.studies.status import job_status, note_failure, read_record, standings, write_jobs
+from optimist.studies.perform import with_logs_of
+from optimist.studies.status import (
+    check_settings,
+    job_status,
+    note_failure,
+    read_record,
+    restarted,
+    standings,
+    write_jobs,
+)
 from optimist.studies.work import work
 from optimist.training import terminal
 from optimist.training.online import OnlineTraining

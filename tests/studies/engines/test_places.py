@@ -16,7 +16,7 @@ from optimist.data import Dataset, Recorder
 from optimist.errors import RunError
 from optimist.studies import store as stores
 from optimist.studies import work as works
-from optimist.studies.engines._remote import LocalCopy
+from optimist.studies.engines._schedule import LocalCopy
 from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
 from optimist.studies.store import Store

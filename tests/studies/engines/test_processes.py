@@ -131,7 +131,7 @@ def test_nor_do_they_where_this_process_itself_searches_it(hostile, tmp_path, fi
 
 def test_an_attempt_at_a_cluster_runs_nothing_of_the_current_folder(hostile):
     script = "from optimist.studies.engines import ray\n"
-    script += "ray.ATTEMPT = 'import json, base64, pickle'\nray._check_cluster('a:1')"
+    script += "ray.ATTEMPT = 'import json, base64, pickle'\nray.check_cluster('a:1')"
     run_there(hostile, "-P", "-c", script)
 
 

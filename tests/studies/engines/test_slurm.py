@@ -17,9 +17,8 @@ from made_study import jobs as made_jobs
 from optimist.cli.main import main
 from optimist.errors import UsageError
 from optimist.studies.engines import slurm
-from optimist.studies.engines._schedule import waves
 from optimist.studies.engines.slurm import Options, SlurmPool, minutes, task
-from optimist.studies.status import write_jobs
+from optimist.studies.status import waves, write_jobs
 from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster
 

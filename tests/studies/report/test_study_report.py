@@ -31,15 +31,14 @@ from made_study import (
 )
 from optimist.cli.main import main
 from optimist.errors import DataError, RunError, UsageError
-from optimist.studies.folders import folder_names
+from optimist.studies.plan import folder_names
 from optimist.studies.report import figures, page, study_figures, study_tables
-from optimist.studies.report.interactive import chart_data
-from optimist.studies.report.study_figures import draw
+from optimist.studies.report.study_figures import chart_data, draw
 from optimist.studies.report.study_report import write_findings
-from optimist.studies.report.study_warnings import warnings
+from optimist.studies.report.study_tables import warnings
 from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
-from optimist.studies.scores.normalisation import Normaliser, dqn_random
+from optimist.studies.scores.normalisation import Normaliser, normaliser
 from optimist.studies.status import job_status, note_failure, write_jobs
 from optimist.training.storage.configuration import toml
 from optimist.training.storage.run_folder import Alarm, write_alarms
@@ -333,7 +332,7 @@ def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
     means = [sum(height(game, "REM", seed, 400) for seed in SEEDS) / 3 / 50 for game in GAMES]
     assert row.mean.estimate == pytest.approx(sum(means) / len(means))
     with pytest.raises(UsageError, match="no DQN score"):
-        find(study, dqn_random())
+        find(study, normaliser("dqn-random"))
 
 
 def test_the_command_on_a_page_has_the_normaliser(study, tmp_path):

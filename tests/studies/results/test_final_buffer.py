@@ -8,8 +8,7 @@ import pytest
 from little import random_play
 from optimist.data import Dataset, Recorder, Spec
 from optimist.studies import study_file
-from optimist.studies.job_run import perform_job
-from optimist.studies.players import final_returns, ranked
+from optimist.studies.job import final_returns, perform_job, ranked
 from optimist.studies.report.figures.curves import curve_grid
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
@@ -32,11 +31,10 @@ def recording(path, finals: dict[int, float]) -> Dataset:
 
 
 def test_the_best_players_are_those_who_ended_best(tmp_path):
-    players = ranked(recording(tmp_path, {4: 50.0, 7: 200.0, 1: 100.0}))
-    assert [player.seed for player in players] == [7, 1, 4]
-    # The last tenth is rows 180 to 199: 200 times their mean share of 200, and all rows' for the whole log.
-    assert players[0].final_return == pytest.approx(200 * 189.5 / 200, rel=1e-4)
-    assert players[0].mean_return == pytest.approx(200 * 99.5 / 200, rel=1e-4)
+    log = recording(tmp_path, {4: 50.0, 7: 200.0, 1: 100.0})
+    assert ranked(log) == [7, 1, 4]
+    # The last tenth is rows 180 to 199: 200 times their mean share of 200.
+    assert final_returns(log.played_by(7)).mean() == pytest.approx(200 * 189.5 / 200, rel=1e-4)
 
 
 def test_an_episode_longer_than_the_last_tenth_counts_where_it_ended(tmp_path):
@@ -99,7 +97,7 @@ def test_the_whole_study_in_miniature(tmp_path):
         perform_job(job, tmp_path)
     data = Dataset.open(tmp_path / "logs" / "mujoco-hopper")
     assert len(data) == 3 * 200 and data.provenance["environment"] == "mujoco/Hopper"
-    best = [player.seed for player in ranked(data)[:2]]
+    best = ranked(data)[:2]
     for agent in ("ddpg", "td3", "bcq"):
         config = read_config(tmp_path / "runs" / "mujoco-hopper" / "all" / agent)
         assert (config["seeds"], config["training"]["data_per_seed"]) == (best, "own")

@@ -14,10 +14,9 @@ from optimist.errors import DataError, RunError
 from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.report.study_tables import facts
-from optimist.studies.results.findings import find
+from optimist.studies.results.findings import Evaluated, csv_text, evaluated, find, parts, score_file
 from optimist.studies.results.logs import read_logs
-from optimist.studies.results.runs import Evaluated, csv_text, evaluated, parts, score_file
-from optimist.studies.scores.score_files import ScoreFile, read_scores
+from optimist.studies.scores.curves import ScoreFile, read_scores
 from optimist.studies.status import standings, write_jobs
 from optimist.training.storage.configuration import toml
 
@@ -267,7 +266,7 @@ def test_games_in_which_every_agent_lacks_the_same_run_are_left_out(study):
     """They were averaged over the runs that were there, and their 100% was that of their logs."""
     run_by_run(study)
     (finding,) = find(study).findings
-    assert finding.left_out == {} and finding.file.seeds == [1, 2]
+    assert finding.left_out == {} and [*finding.file.agents["A"][GAMES[0]]] == [1, 2]
     for game, label in product(GAMES, "AB"):
         (study / f"runs/{game}/{label}/2/DONE").unlink()
     with pytest.raises(DataError, match="2 of 2 games are incomplete: .*breakout .A lacks seed 2.*no game"):

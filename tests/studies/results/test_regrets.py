@@ -20,8 +20,7 @@ from optimist.studies.report import study_figures
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.report.study_tables import facts
 from optimist.studies.results import regrets
-from optimist.studies.results.findings import find
-from optimist.studies.results.runs import score_file
+from optimist.studies.results.findings import find, score_file
 from optimist.studies.status import write_jobs
 
 

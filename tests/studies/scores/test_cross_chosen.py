@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from optimist.studies.scores import intervals
-from optimist.studies.scores.cross_chosen import FEW, CrossChosen
+from optimist.studies.scores.curves import ScoreFile
 from optimist.studies.scores.normalisation import Normaliser
-from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import (
+    FEW,
+    CrossChosen,
     aggregates,
     iqm,
     mean,

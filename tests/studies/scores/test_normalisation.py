@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from optimist.errors import DataError, UsageError
-from optimist.studies.scores import normalisation, reference
-from optimist.studies.scores.finding import Finding
+from optimist.studies.scores import normalisation
+from optimist.studies.scores import normalisation as reference
+from optimist.studies.scores.curves import complete, read_scores
+from optimist.studies.scores.finding import Finding, paper_numbers
 from optimist.studies.scores.intervals import medians
 from optimist.studies.scores.normalisation import Normaliser, scores_by_kind
-from optimist.studies.scores.score_files import complete, read_scores
-from optimist.studies.scores.table_one import paper_numbers
 
 # On B, DQN is worse than random play.
 BY = Normaliser({"A": 100, "B": 10, "C": 50}, {"A": 0, "B": 20, "C": -50})
@@ -85,7 +85,7 @@ def test_a_built_in_normaliser_knows_sixty_games_and_where_they_come_from(name):
 
 
 def test_a_human_is_one_by_the_human_normaliser():
-    by = normalisation.human_random()
+    by = normalisation.normaliser("human-random")
     assert by.normalised("Pong", 14.6) == pytest.approx(1)
     assert by.normalised("Pong", -20.7) == pytest.approx(0)
     assert by.yardstick == "human"
@@ -132,7 +132,7 @@ def test_a_game_without_scores_is_named_with_the_remedy():
     with pytest.raises(
         UsageError, match='no DQN score of "Pon": did you mean "Pong".* or give both .*--normaliser'
     ):
-        normalisation.dqn_random().normalised("Pon", 1)
+        normalisation.normaliser("dqn-random").normalised("Pon", 1)
     with pytest.raises(UsageError, match='no random score of "A": leave the game out or give both'):
         Normaliser({"A": 1}, {}).is_better("A", 1)
 

@@ -1,13 +1,16 @@
-"""Gives the jobs of a study to a pool of workers: each job starts once the jobs that it needs are done."""
+"""What engines share: a schedule of jobs on a pool of workers, and a copy of runs that are at an address."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from optimist.errors import UsageError
 from optimist.studies.job import Job
-from optimist.studies.status import note_failure, steps_done
+from optimist.studies.status import FILE, note_failure, steps_done, waves
+from optimist.studies.store import Store, is_address
 from optimist.training.terminal import Bar, say
 
 LOOK_SECONDS = 2  # between updates of the progress bar
@@ -49,80 +52,44 @@ class Pool(Protocol):
 
 def perform_all(jobs: list[Job], out: Path, pool: Pool, tell: Callable[[str], None] = say) -> list[Ended]:
     """Run every job, prerequisites first, and return those that failed. A failure only prevents the jobs that
-    need it."""
-    schedule = Schedule(jobs, out, tell)
-    progress = Progress(jobs, out)
+    need it; a job whose worker died is tried again."""
+    waiting, running, done = list(jobs), set[str](), set[str]()
+    before = {name for job in jobs for name in job.needs} - {job.name for job in jobs}  # they are done
+    failed, attempts, progress = list[Ended](), Counter[str](), Progress(jobs, out)
     try:
-        while schedule.waiting or schedule.running:
-            ready = schedule.ready(pool)
-            schedule.begin(ready)
+        while waiting or running:
+            ready = [job for job in waiting if set(job.needs) <= done | before]
+            if pool.keeps_order:
+                ready = [job for wave in waves(waiting, done | before | running) for job in wave]
+            ready = ready[: pool.free()]
+            for job in ready:
+                waiting.remove(job)
+                running.add(job.name)
+                attempts[job.name] += 1
+                note_failure(job, out, "")
             pool.start(ready)
-            if not schedule.running:
-                schedule.give_up()
+            if not running:  # every job that waits needs one that failed
+                failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
                 break
-            progress.show(schedule.done, schedule.running)
+            progress.show(done, running)
             for ended in pool.wait():
-                schedule.end(ended)
-        progress.show(schedule.done, schedule.running)
+                job, complaint = ended.job, ended.complaint
+                running.remove(job.name)
+                if not complaint:
+                    done.add(job.name)
+                    tell(f"{job.name} is done ({len(done)} of {len(jobs)})")
+                elif ended.worker_died and attempts[job.name] < ATTEMPTS:
+                    tell(f"{job.name}: {complaint}; another worker continues it")
+                    waiting.insert(0, job)
+                else:
+                    failed.append(ended)
+                    note_failure(job, out, complaint)
+                    tell(f"{job.name} failed: {complaint}")
+        progress.show(done, running)
     finally:
         progress.close()
         pool.close()
-    return schedule.failed
-
-
-class Schedule:
-    """Which of some jobs wait, which run, which are done, and which have failed."""
-
-    def __init__(self, jobs: list[Job], out: Path, tell: Callable[[str], None]):
-        self.waiting, self.failed = list(jobs), list[Ended]()
-        self.running, self.done = set[str](), set[str]()
-        self._before = {name for job in jobs for name in job.needs} - {job.name for job in jobs}
-        self._attempts: dict[str, int] = {}
-        self._out, self._tell, self._count = out, tell, len(jobs)
-
-    def ready(self, pool: Pool) -> list[Job]:
-        """The jobs to start now."""
-        done = self.done | self._before
-        if pool.keeps_order:
-            following = waves(self.waiting, done | self.running)
-            return [job for wave in following for job in wave][: pool.free()]
-        return [job for job in self.waiting if set(job.needs) <= done][: pool.free()]
-
-    def begin(self, jobs: list[Job]) -> None:
-        for job in jobs:
-            self.waiting.remove(job)
-            self.running.add(job.name)
-            self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
-            note_failure(job, self._out, "")
-
-    def end(self, ended: Ended) -> None:
-        """Count a job that ended as done or failed; if its worker died, it waits again."""
-        job, complaint = ended.job, ended.complaint
-        self.running.remove(job.name)
-        if not complaint:
-            self.done.add(job.name)
-            self._tell(f"{job.name} is done ({len(self.done)} of {self._count})")
-        elif ended.worker_died and self._attempts[job.name] < ATTEMPTS:
-            self._tell(f"{job.name}: {complaint}; another worker continues it")
-            self.waiting.insert(0, job)
-        else:
-            self.failed.append(ended)
-            note_failure(job, self._out, complaint)
-            self._tell(f"{job.name} failed: {complaint}")
-
-    def give_up(self) -> None:
-        """Every job that waits needs one that failed."""
-        self.failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in self.waiting]
-
-
-def waves(jobs: list[Job], known: Collection[str] = ()) -> Iterator[list[Job]]:
-    """The jobs, each after those that it needs: first those that need only known ones, then those that need
-    only these too, and so on. A job that needs an unknown one is left out."""
-    left, known = list(jobs), set(known)
-    while wave := [job for job in left if set(job.needs) <= known]:
-        yield wave
-        left = [job for job in left if not set(job.needs) <= known]
-        known |= {job.name for job in wave}
+    return failed
 
 
 class Progress:
@@ -135,17 +102,15 @@ class Progress:
         self._old = {job.name: steps_done(job, out) for job in jobs if job.restart}
         # What was last seen of each run; one that waits may have steps from before the study was stopped.
         self._seen = {job.name: self._done(job.name) for job in jobs}
-        self._bar = Bar("all runs", sum(self._steps.values()), "step", self._all(())).__enter__()
+        self._bar = Bar("all runs", sum(self._steps.values()), "step", sum(self._seen.values())).__enter__()
 
     def show(self, done: Collection[str], running: Collection[str]) -> None:
         if running and time.monotonic() - self._last < LOOK_SECONDS:
             return
         self._last = time.monotonic()
         self._seen.update({name: self._done(name) for name in running})
-        self._bar.update(self._all(done), note=f"{len(done)} of {len(self._jobs)} runs done")
-
-    def _all(self, done: Collection[str]) -> int:
-        return sum(steps if name in done else self._seen[name] for name, steps in self._steps.items())
+        steps = sum(most if name in done else self._seen[name] for name, most in self._steps.items())
+        self._bar.update(steps, note=f"{len(done)} of {len(self._jobs)} runs done")
 
     def _done(self, name: str) -> int:
         steps = steps_done(self._jobs[name], self._out)
@@ -156,3 +121,53 @@ class Progress:
 
     def close(self) -> None:
         self._bar.__exit__()
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Options of an engine whose nodes need not share a file system."""
+
+    store: Annotated[str | None, "where the runs are, such as s3://bucket/study; none is --out"] = None
+    scratch: Annotated[str | None, "with --store: a local folder; none is in the user's cache"] = None
+
+    def __post_init__(self):
+        if self.scratch and not self.store:
+            raise UsageError("--scratch is for runs at an address: add --store, or leave out --scratch")
+        if self.store and not is_address(self.store):
+            raise UsageError(f"--store {self.store} is not an address: name one, such as s3://bucket/study")
+
+    @property
+    def scratch_folder(self) -> Path | None:
+        return Path(self.scratch).absolute() if self.scratch else None
+
+    def copy(self, out: Path) -> "LocalCopy | None":
+        """This machine's copy of the runs, if they are at an address."""
+        return LocalCopy(self.store, out) if self.store else None
+
+
+class LocalCopy:
+    """This machine's copy of a study whose runs are at an address: its folder shows what is done."""
+
+    def __init__(self, address: str, out: Path):
+        self._store, self._out = Store(address), out
+
+    def bring_begun(self, jobs: list[Job]) -> None:
+        """Bring the runs that were begun there and are not done here."""
+        there = {path.rpartition("/")[0] for path in self._store.listed()}
+        for job in jobs:
+            if job.run_folder(Path()).as_posix() in there and not job.done(self._out):
+                self.bring(job.name)
+
+    def send_list(self) -> None:
+        """Send the list of runs, which the nodes read."""
+        self._store.send_file(FILE, self._out)
+
+    def bring(self, name: str) -> None:
+        """Bring a run as it is there now."""
+        self._store.bring(name, self._out / name, exactly=True)
+
+
+def bring(jobs: list[Job], out: Path, options: Remote) -> None:
+    """Bring what was begun at the study's address."""
+    if copy := options.copy(out):
+        copy.bring_begun(jobs)

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from optimist.data import machine
@@ -25,12 +24,12 @@ PATIENCE = 0.5  # seconds between checks for signals
 LEAVING_SECONDS = 60
 FEW_CORES = 4
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 RUNS_PER_GPU_DEFAULT = 3  # one run alone leaves a GPU idle at times
 ANSWER_SECONDS = 120  # for JAX to find the devices; a cold file system takes long
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 # JAX is asked in another process: in this one it would reserve memory on a GPU until the study ends.
 QUESTION = "import jax; print(jax.default_backend(), jax.local_device_count())"
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,18 @@ def cores_each(jobs: int) -> int | None:
 class Worker:
     """A process that runs one job after the other, on one GPU if the machine has any."""
 
-    def __init__(self, context, out: Path, gpu: str | None = None, environment: Mapping[str, str] = NOTHING):
+    job: Job | None = None
+
+    def __init__(self, out: Path, gpu: str | None, environment: dict[str, str]):
+        # A process that was forked from one with JAX's threads would hang.
+        context = multiprocessing.get_context("spawn")
         self.wire, other_end = context.Pipe()
         # If the engine is killed, the worker saves and exits: otherwise the next engine finds its run in use.
         words = (os.getpid(), __name__, "serve_jobs", other_end, str(out))
-        self.process = context.Process(target=serve, args=words, daemon=True)
+        self.process, self.gpu = context.Process(target=serve, args=words, daemon=True), gpu
         with isolated(), setting(environment):
             self.process.start()
         other_end.close()
-        self.gpu = gpu
-        self.job: Job | None = None
-
-    def begin(self, job: Job, cores: int | None) -> None:
-        self.job = job
-        self.wire.send((job.as_json(), cores))
 
     def ended(self) -> Ended:
         """The result of its job, or that its process died."""
@@ -107,8 +104,6 @@ class LocalPool:
     keeps_order = False
 
     def __init__(self, out: Path, workers: int, gpus: Sequence[str] = ()):
-        # A process that was forked from one with JAX's threads would hang.
-        self._context: Any = multiprocessing.get_context("spawn")
         self._out, self._size, self._gpus = out, workers, list(gpus)
         self._workers: list[Worker] = []
 
@@ -122,15 +117,16 @@ class LocalPool:
             if not idle:
                 idle = [self._new_worker()]
                 self._workers += idle
-            idle[0].begin(job, cores)
+            idle[0].job = job
+            idle[0].wire.send((job.as_json(), cores))
 
     def _new_worker(self) -> Worker:
         gpu = least_used(self._gpus, [worker.gpu for worker in self._workers])
-        return Worker(self._context, self._out, gpu, share(gpu, self._size, len(self._gpus)))
+        return Worker(self._out, gpu, share(gpu, self._size, len(self._gpus)))
 
     def wait(self) -> list[Ended]:
-        busy = {worker.wire: worker for worker in self._workers if worker.job is not None}
-        ended = [busy[wire].ended() for wire in wait(list(busy), timeout=PATIENCE)]  # type: ignore[index]
+        busy: dict[Any, Worker] = {worker.wire: worker for worker in self._workers if worker.job is not None}
+        ended = [busy[wire].ended() for wire in wait(list(busy), timeout=PATIENCE)]
         self._workers = [worker for worker in self._workers if worker.process.is_alive()]
         return ended
 
@@ -164,7 +160,7 @@ def gpus() -> list[str]:
     try:
         answer = subprocess.run(
             [sys.executable, "-P", "-c", QUESTION],
-            env={**variables(), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            env={**variables(), PREALLOCATE: "false"},
             capture_output=True,
             text=True,
             timeout=ANSWER_SECONDS,
@@ -172,12 +168,8 @@ def gpus() -> list[str]:
         backend, count = answer.stdout.split()
     except (subprocess.TimeoutExpired, ValueError):
         return []
-    return _names(int(count)) if backend == "gpu" else []
-
-
-def _names(count: int) -> list[str]:
     chosen = [name.strip() for name in os.environ.get(VISIBLE, "").split(",") if name.strip()]
-    return (chosen or [str(number) for number in range(count)])[:count]
+    return (chosen or [str(number) for number in range(int(count))])[: int(count)] if backend == "gpu" else []
 
 
 def least_used(gpus: list[str], in_use: list[str | None]) -> str | None:
@@ -191,5 +183,5 @@ def share(gpu: str | None, runs: int, gpus: int) -> dict[str, str]:
     if gpu is not None:
         shared |= {VISIBLE: gpu, RUNS_PER_GPU: str(-(-runs // gpus))}
     if runs > gpus:  # several processes share one device: none may reserve all of its memory
-        shared["XLA_PYTHON_CLIENT_PREALLOCATE"] = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        shared[PREALLOCATE] = os.environ.get(PREALLOCATE, "false")
     return shared

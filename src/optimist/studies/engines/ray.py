@@ -21,14 +21,14 @@ from optimist.envs._environment import package
 from optimist.envs._processes import variables
 from optimist.envs.atari import ROMS
 from optimist.errors import OptimistError, RunError, UsageError
-from optimist.studies.engines._remote import Remote, copy_of
-from optimist.studies.engines._schedule import Ended, perform_all
+from optimist.studies.engines._schedule import Ended, Remote, bring, perform_all
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
 from optimist.studies.work import LEAVING_SECONDS, modules_of, work
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 from optimist.training.terminal import Interrupted, StopRequest, say
 
+__all__ = ["Options", "bring", "run"]
 AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
 LOOK_SECONDS = 0.5  # between checks for signals
 AUTO = "auto"
@@ -69,12 +69,6 @@ def run(jobs: list[Job], out: Path, options: Options) -> None:
     perform_all(jobs, out, RayPool(out, options))
 
 
-def bring(jobs: list[Job], out: Path, options: Options) -> None:
-    """Bring what was begun at the study's address."""
-    if copy := copy_of(out, options):
-        copy.bring_begun(jobs)
-
-
 class RayPool:
     """A pool whose runs go to any node with room. If a node is lost, the engine starts its runs on another
     node, where they continue from their last checkpoints."""
@@ -86,25 +80,19 @@ class RayPool:
         connect(self._ray, options.address)
         self._watch = Watch(self._ray.get_runtime_context().gcs_address)
         self._out = out.absolute()  # not resolved: a link may have another target on another node
-        self._options, self._copy = options, copy_of(out, options)
+        self._options, self._copy = options, options.copy(out)
+        cpus, gpus = options.cpus_per_run, options.gpus_per_run
         # Ray must not retry by itself: the engine counts the attempts.
-        shares = {"num_cpus": options.cpus_per_run, "num_gpus": options.gpus_per_run}
-        self._task = self._ray.remote(max_retries=0, **shares)(_perform)
+        self._task = self._ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(_perform)
         self._running: dict[Any, Job] = {}
-        self._report_resources(**shares)
+        # Ray waits silently for a node that is large enough.
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
+            say(f"no node has the {cpus:g} cores and {gpus:g} GPUs of a run: all runs wait until one joins")
+        if not gpus and any(node.get("GPU", 0) for node in nodes):
+            say("the cluster has GPUs that no run uses: with --gpus-per-run 0.33 three runs share one")
         # Signals are handled between waits: inside `ray.wait` Ray turns them into other errors.
         self._stop = StopRequest().__enter__()
-
-    def _report_resources(self, num_cpus: float, num_gpus: float) -> None:
-        """Report missing or unused resources: Ray waits silently for a node that is large enough."""
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        if not any(node.get("CPU", 0) >= num_cpus and node.get("GPU", 0) >= num_gpus for node in nodes):
-            say(
-                f"no node has the {num_cpus:g} cores and {num_gpus:g} GPUs of a run: all runs wait until one "
-                "joins"
-            )
-        if not num_gpus and any(node.get("GPU", 0) for node in nodes):
-            say("the cluster has GPUs that no run uses: with --gpus-per-run 0.33 three runs share one")
 
     def free(self) -> int:
         return AHEAD - len(self._running)
@@ -112,12 +100,13 @@ class RayPool:
     def start(self, jobs: list[Job]) -> None:
         if jobs and self._copy:
             self._copy.send_list()
-        study = self._options.store or str(self._out)
-        mark = "" if self._options.store else _mark_of(self._out)
+        study, options = self._options.store or str(self._out), self._options
+        mark = "" if options.store else _mark_of(self._out)
+        roms = str(Path(os.environ[ROMS]).absolute()) if os.environ.get(ROMS) else ""
         for job in jobs:
             allowed = modules_of(job)  # the user's own command named them
-            words = (study, mark, job.name, job.restart, allowed, self._options, _roms())
-            self._running[self._task.remote(*words)] = job
+            task = self._task.remote(study, mark, job.name, job.restart, allowed, options, roms)
+            self._running[task] = job
 
     def wait(self) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=LOOK_SECONDS)
@@ -142,9 +131,9 @@ class RayPool:
     def close(self) -> None:
         """Cancel queued runs; ask active runs to save and stop, as Ctrl-C does."""
         try:
-            for task in self._running:
-                self._ray.cancel(task)
             leaving = list(self._running)
+            for task in leaving:
+                self._ray.cancel(task)
             if leaving:
                 self._ray.wait(leaving, num_returns=len(leaving), timeout=LEAVING_SECONDS)
         finally:
@@ -161,16 +150,19 @@ def _mark_of(out: Path) -> str:
         return ""
 
 
-def _roms() -> str:
-    return str(Path(os.environ[ROMS]).absolute()) if os.environ.get(ROMS) else ""
-
-
 def _perform(
     study: str, mark: str, name: str, restart: bool, allowed: list[str], options: Options, roms: str
 ) -> str:
     """The task on a node: run the job; return its error, or ""."""
+    import ray
+
     apply(environment(options) | ({ROMS: roms} if roms else {}))
-    os.environ[RUNS_PER_MACHINE] = str(_runs_per_node(options))
+    # How many runs with these shares this node has room for: they also share its memory.
+    here = ray.get_runtime_context().get_node_id()
+    [node] = [node["Resources"] for node in ray.nodes() if node["NodeID"] == here]
+    shares = {"CPU": options.cpus_per_run, "GPU": options.gpus_per_run}
+    room = [node.get(kind, share) / share for kind, share in shares.items() if share]
+    os.environ[RUNS_PER_MACHINE] = str(max(1, int(min(room))))
     if mark and _mark_of(Path(study)) != mark:
         return (
             f"{socket.gethostname()} does not see the study in {study}: choose an --out that all nodes "
@@ -188,13 +180,13 @@ def _perform(
 
 def environment(options: Options) -> dict[str, str]:
     """Environment variables of a run's process."""
-    found = {"NPROC": str(max(1, int(options.cpus_per_run)))}  # threads of XLA; by default one for every core
+    settings = {"NPROC": str(max(1, int(options.cpus_per_run)))}  # threads of XLA; by default one a core
     if not options.gpus_per_run:
-        found["JAX_PLATFORMS"] = "cpu"  # Ray shows all GPUs of the node to a task that asked for none
+        settings["JAX_PLATFORMS"] = "cpu"  # Ray shows all GPUs of the node to a task that asked for none
     elif options.gpus_per_run < 1:
-        found[RUNS_PER_GPU] = str(int(1 / options.gpus_per_run))
-        found["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or the first run takes all of the GPU's memory
-    return found
+        settings[RUNS_PER_GPU] = str(int(1 / options.gpus_per_run))
+        settings["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or the first run takes all of its memory
+    return settings
 
 
 def apply(environment: dict[str, str]) -> None:
@@ -206,40 +198,26 @@ def apply(environment: dict[str, str]) -> None:
         jax.config.update("jax_platforms", environment["JAX_PLATFORMS"])  # JAX read the variable before
 
 
-def _runs_per_node(options: Options) -> int:
-    """How many runs with these shares this node has room for: they also share its memory."""
-    import ray
-
-    here = ray.get_runtime_context().get_node_id()
-    [node] = [node["Resources"] for node in ray.nodes() if node["NodeID"] == here]
-    shares = {"CPU": options.cpus_per_run, "GPU": options.gpus_per_run}
-    room = [node.get(kind, share) / share for kind, share in shares.items() if share]
-    return max(1, int(min(room)))
-
-
 def connect(ray: Any, address: str) -> None:
     """Make this process a driver of the cluster at HOST:PORT; "auto" is RAY_ADDRESS, or the local one. Fail
     with one line within seconds; Ray itself retries for minutes."""
     address = os.environ.get("RAY_ADDRESS") or AUTO if address == AUTO else address
     if address != AUTO:
-        _check_port(address)
-    _check_cluster(address)
+        host, colon, port = address.rpartition(":")
+        if not (colon and host and port.isdecimal()) or "/" in host:
+            raise UsageError(f'"{address}" is not the address of a cluster: write HOST:PORT of its head')
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=PORT_SECONDS).close()
+        except (OSError, OverflowError) as problem:
+            raise _refused(address, str(getattr(problem, "strerror", None) or problem)) from problem
+    check_cluster(address)
     # Ray's workers import modules from the driver's working directory.
     with contextlib.chdir(NO_MODULES):
         ray.init(address=address, **QUIETLY)
 
 
-def _check_port(address: str) -> None:
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdecimal()) or "/" in host:
-        raise UsageError(f'"{address}" is not the address of a cluster: write HOST:PORT of its head')
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PORT_SECONDS).close()
-    except (OSError, OverflowError) as problem:
-        raise _refused(address, str(getattr(problem, "strerror", None) or problem)) from problem
-
-
-def _check_cluster(address: str) -> None:
+def check_cluster(address: str) -> None:
+    """Raise UsageError if a process cannot become a driver of this cluster."""
     command = [sys.executable, "-c", ATTEMPT, address]
     try:
         attempt = subprocess.run(

@@ -5,14 +5,12 @@ from the run folders, never from what submitit pickles. The study's folder also 
 if this process is lost, the same command finds those that still wait or run.
 """
 
-import contextlib
 import getpass
 import json
 import os
 import re
 import subprocess
 import time
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,14 +20,14 @@ from optimist.data.disk.records import json_value, record
 from optimist.envs._environment import package
 from optimist.envs._processes import VARIABLE, setting, variables
 from optimist.errors import UsageError
-from optimist.studies.engines._remote import Remote, copy_of
-from optimist.studies.engines._schedule import Detached, Ended, perform_all, waves
+from optimist.studies.engines._schedule import Detached, Ended, Remote, bring, perform_all
 from optimist.studies.engines._slurm_task import Task
 from optimist.studies.job import Job
-from optimist.studies.status import failure_of
+from optimist.studies.status import failure_of, waves
 from optimist.studies.work import modules_of
 from optimist.training.terminal import StopRequest, say
 
+__all__ = ["Options", "bring", "run"]
 FOLDER = "slurm"  # in the study's folder: submitit's files and jobs.json
 AHEAD = 10_000  # jobs in the queue; clusters have limits of their own, and refuse
 LOOK_SECONDS = 2.0  # between looks at the folders of runs
@@ -61,16 +59,19 @@ class Options(Remote):
     def parameters(self) -> dict[str, Any]:
         """In submitit's words."""
         limit = minutes(self.time)
-        found: dict[str, Any] = {
+        optional = {
+            "partition": self.partition,
+            "mem": f"{int(self.memory_per_run * 1024)}M" if self.memory_per_run else None,
+            "gpus_per_node": self.gpus_per_run,
+        }
+        return {
             "time": limit,
             "cpus_per_task": self.cpus_per_run,
             "array_parallelism": self.runs_at_once,
             "signal_delay_s": min(SAVE_SECONDS, 30 * limit),
             "stderr_to_stdout": True,
+            **{name: value for name, value in optional.items() if value},
         }
-        found |= {"partition": self.partition} if self.partition else {}
-        found |= {"mem": f"{int(self.memory_per_run * 1024)}M"} if self.memory_per_run else {}
-        return found | ({"gpus_per_node": self.gpus_per_run} if self.gpus_per_run else {})
 
 
 def minutes(text: str) -> int:
@@ -97,12 +98,6 @@ def run(jobs: list[Job], out: Path, options: Options) -> None:
     perform_all(jobs, out, SlurmPool(out, options))
 
 
-def bring(jobs: list[Job], out: Path, options: Options) -> None:
-    """Bring what was begun at the study's address."""
-    if copy := copy_of(out, options):
-        copy.bring_begun(jobs)
-
-
 class SlurmPool:
     """A pool whose jobs are in SLURM's queue. SLURM starts a lost node's jobs elsewhere."""
 
@@ -113,7 +108,7 @@ class SlurmPool:
             self._submitit: Any = package("submitit", extra="slurm")
         self._alive = queued()  # raises if this is no SLURM cluster
         self._largest = largest_array()
-        self._out, self._options, self._copy = out.absolute(), options, copy_of(out, options)
+        self._out, self._options, self._copy = out.absolute(), options, options.copy(out)
         self._before = read_ids(self._out)
         self._running: dict[str, Job] = {}
         self._ids: dict[str, str] = dict(self._before)
@@ -125,6 +120,8 @@ class SlurmPool:
         return AHEAD - len(self._running)
 
     def start(self, jobs: list[Job]) -> None:
+        """Submit the jobs in arrays: one for those that wait for the same logs, or several if SLURM's are
+        shorter. Those that an earlier process submitted are adopted."""
         adopted = [job for job in jobs if self._before.pop(job.name, None) in self._alive]
         if adopted:
             say(f"{len(adopted)} runs are in SLURM's queue already")
@@ -134,19 +131,16 @@ class SlurmPool:
         if left and self._copy:
             self._copy.send_list()
         for wave in waves(left, known):
-            for needed, together in self._by_what_they_wait_for(wave).items():
+            groups: dict[tuple[str, ...], list[Job]] = {}
+            for job in wave:
+                needed = tuple(self._ids[name] for name in job.needs if name in self._running)
+                groups.setdefault(needed, []).append(job)
+            for needed, together in groups.items():
                 for first in range(0, len(together), self._largest):
                     self._submit(together[first : first + self._largest], needed)
         if jobs:
             make_folder(self._out / FOLDER)
             write_whole(self._out / FOLDER / "jobs.json", json.dumps(self._ids, indent=1).encode())
-
-    def _by_what_they_wait_for(self, jobs: list[Job]) -> dict[tuple[str, ...], list[Job]]:
-        groups: dict[tuple[str, ...], list[Job]] = {}
-        for job in jobs:
-            needed = tuple(self._ids[name] for name in job.needs if name in self._running)
-            groups.setdefault(needed, []).append(job)
-        return groups
 
     def _submit(self, jobs: list[Job], needed: tuple[str, ...]) -> None:
         """One array of jobs that wait for the same ones."""
@@ -155,34 +149,31 @@ class SlurmPool:
         more |= {"dependency": "afterok:" + ":".join(needed)} if needed else {}
         name = f"optimist-{self._out.name}"
         executor.update_parameters(**self._options.parameters(), job_name=name, additional_parameters=more)
-        with setting(self._environment()), self._refusals(), executor.batch():
-            sent = [executor.submit(task(job, self._out, self._options)) for job in jobs]
-        for job, given in zip(jobs, sent, strict=True):
-            self._ids[job.name], self._running[job.name] = given.job_id, job
-
-    def _environment(self) -> dict[str, str]:
-        """sbatch gives the variables of this process to the job."""
-        cores = str(self._options.cpus_per_run)
-        found = {"PYTHONPATH": variables()["PYTHONPATH"], VARIABLE: "1", "NPROC": cores}
-        return found | ({} if self._options.gpus_per_run else {"JAX_PLATFORMS": "cpu"})
-
-    @contextlib.contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """SLURM's reason for a refusal, in one line."""
+        # sbatch gives the variables of this process to the job.
+        given = {"PYTHONPATH": variables()["PYTHONPATH"], VARIABLE: "1"}
+        given |= {"NPROC": str(self._options.cpus_per_run)}
+        given |= {} if self._options.gpus_per_run else {"JAX_PLATFORMS": "cpu"}
         try:
-            yield
+            with setting(given), executor.batch():
+                sent = [executor.submit(task(job, self._out, self._options)) for job in jobs]
         except self._submitit.core.utils.FailedJobError as problem:
             lines = [line for line in str(problem).splitlines() if "error:" in line] or [str(problem)]
-            raise UsageError(
-                f"SLURM refuses the jobs: {lines[-1].partition('error: ')[2] or lines[-1]}"
-            ) from None
+            reason = lines[-1].partition("error: ")[2] or lines[-1]
+            raise UsageError(f"SLURM refuses the jobs: {reason}") from None
+        for job, submitted in zip(jobs, sent, strict=True):
+            self._ids[job.name], self._running[job.name] = submitted.job_id, job
 
     def wait(self) -> list[Ended]:
+        """What became of the runs, by the files in their folders; SLURM is asked from time to time which of
+        them are no longer in its queue."""
         if self._options.detach:
             raise Detached
         time.sleep(0 if self._stop.received else LOOK_SECONDS)
         self._stop.leave(f"{len(self._running)} runs")
-        gone = self._gone()
+        gone = set[str]()
+        if time.monotonic() - self._asked >= ASK_SECONDS:
+            self._asked, self._alive = time.monotonic(), queued()
+            gone = {name for name in self._running if self._ids[name] not in self._alive}
         if self._copy:
             for name in gone:
                 self._copy.bring(name)
@@ -193,16 +184,7 @@ class SlurmPool:
             self._failed |= {each.job.name} if each.complaint and not each.worker_died else set()
         return ended
 
-    def _gone(self) -> set[str]:
-        """The runs that are no longer in the queue; SLURM is asked from time to time."""
-        if time.monotonic() - self._asked < ASK_SECONDS:
-            return set()
-        self._asked = time.monotonic()
-        self._alive = queued()
-        return {name for name in self._running if self._ids[name] not in self._alive}
-
     def _ended(self, job: Job, gone: bool) -> Ended | None:
-        """What became of a run, by the files in its folder."""
         if (job.run_folder(self._out) / "DONE").exists() and job.done(self._out):
             return Ended(job)
         if complaint := failure_of(job, self._out):
@@ -220,7 +202,9 @@ class SlurmPool:
             left = {self._ids[name] for name in self._running}
             if left and not self._options.detach:
                 answer("scancel", "--quiet", *left)  # SIGTERM, and some time to save
-                _await_leaving(left)
+                deadline = time.monotonic() + LEAVING_SECONDS
+                while left & queued() and time.monotonic() < deadline:
+                    time.sleep(LOOK_SECONDS)
         finally:
             self._stop.__exit__()
 
@@ -233,12 +217,6 @@ def task(job: Job, out: Path, options: Options) -> Task:
     for module in modules_of(job):
         words += ["--allow", module]
     return Task(tuple(words), os.getcwd())
-
-
-def _await_leaving(jobs: Collection[str]) -> None:
-    deadline = time.monotonic() + LEAVING_SECONDS
-    while set(jobs) & queued() and time.monotonic() < deadline:
-        time.sleep(LOOK_SECONDS)
 
 
 def read_ids(out: Path) -> dict[str, str]:

@@ -7,23 +7,16 @@ from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import command_line
 from optimist.studies.report import figures, study_tables
 from optimist.studies.report.figures import intervals as intervals_figure
-from optimist.studies.report.interactive import chart_data
-from optimist.studies.report.page import CHART, Link, csv_link, data_link, picture, write_html
-from optimist.studies.report.study_figures import Drawn, draw
-from optimist.studies.report.study_warnings import read_versions, warnings
-from optimist.studies.results import runs as results
-from optimist.studies.results.findings import StudyResults, find
+from optimist.studies.report.page import CHART, csv_link, data_link, picture, write_html
+from optimist.studies.report.study_figures import Drawn, chart_data, draw
+from optimist.studies.results.findings import StudyResults, csv_text, find
 from optimist.studies.results.logs import remember
 from optimist.studies.scores import intervals
-from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.sheet import Sheet, as_csv, as_markdown, records_csv
 
 MARK = "aggregates.md"  # a table that only the report of a study has
-TABLES = (
-    *("table.md", "table.csv", "per_game.csv", "scores.csv"),
-    *("aggregates.csv", MARK, "pairs.csv"),
-)
+TABLES = ("table.md", "table.csv", "per_game.csv", "scores.csv", "aggregates.csv", MARK, "pairs.csv")
 FILM = Path("results") / "film.gif"  # if the study films an agent
 
 
@@ -38,8 +31,23 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     """Write the page, and the tables and figures in `results`; return their paths and the warnings."""
     study, folder, page = find(out, by), out / "results", out / "report.html"
     make_folder(folder)
-    written = [path for finding in study.findings for path in _write_tables(study, finding)]
-    write_whole(folder / "normaliser.csv", _normaliser_csv(study.by).encode())
+    written = []
+    for finding in study.findings:
+        written += finding.write(folder / finding.name)
+        texts = {
+            "scores.csv": csv_text(finding.file),
+            MARK: as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
+        }
+        if study.offline:
+            texts["pairs.csv"] = records_csv(intervals.pairs(finding.scores))
+        for name, text in texts.items():
+            write_whole(folder / finding.name / name, text.encode())
+            written.append(folder / finding.name / name)
+    # The scores for 0 and 100%, as --normaliser reads them.
+    games = [game for game in study.by.yardstick_scores if game in study.by.random_scores]
+    scores = [[game, study.by.random_scores[game], study.by.yardstick_scores[game]] for game in games]
+    normaliser = as_csv(Sheet("", ["game", "random", study.by.yardstick], scores))
+    write_whole(folder / "normaliser.csv", normaliser.encode())
     remember(study.logs, out)
     remove(folder / "selection.csv")  # of an earlier report
     _remove_earlier(folder, {finding.name for finding in study.findings})
@@ -62,7 +70,18 @@ def _write_html(
     (*_, wide) = [each.picture for each in drawn if each.name == "intervals"]
     tall = picture(wide.title, wide.caption, intervals_figure.draw(study, finding, tall=True))
     pictures = [each for each in drawn if each.picture is not wide]
-    versions, warned = read_versions(study.done, study.out), warnings(study)
+    versions, warned = study_tables.read_versions(study.done, study.out), study_tables.warnings(study)
+    downloads = []  # all scores of the longest readings, which contain the shorter ones, and every table
+    for each in study.findings:
+        name = f"-{each.name}" if each.name != "all" else ""
+        if each.longest:
+            scores = csv_text(each.file)
+            downloads.append(
+                csv_link(f"scores{name}.csv", "every evaluation; optimist scores reads it", scores)
+            )
+        games, sure = records_csv(each.game_rows), records_csv(each.certainty)
+        downloads.append(csv_link(f"per_game{name}.csv", "scores and improvement per game", games))
+        downloads.append(csv_link(f"aggregates{name}.csv", "over games, with intervals", sure))
     write_html(
         path,
         "study.html.j2",
@@ -83,23 +102,9 @@ def _write_html(
         selected=bool(study.selections),
         command=study.record.command,
         page_command=command_line("study", "report", study.out, *options),
-        downloads=_downloads(study),
+        downloads=downloads,
     )
     return [*warned, *left_out]
-
-
-def _downloads(study: StudyResults) -> list[Link]:
-    """All scores of the longest readings, which contain the shorter ones, and the tables of every reading."""
-    links = []
-    for finding in study.findings:
-        name = f"-{finding.name}" if finding.name != "all" else ""
-        if finding.longest:
-            scores = results.csv_text(finding.file)
-            links.append(csv_link(f"scores{name}.csv", "every evaluation; optimist scores reads it", scores))
-        games, sure = records_csv(finding.game_rows), records_csv(finding.certainty)
-        links.append(csv_link(f"per_game{name}.csv", "scores and improvement per game", games))
-        links.append(csv_link(f"aggregates{name}.csv", "over games, with intervals", sure))
-    return links
 
 
 def _remove_earlier(results: Path, now: set[str]) -> None:
@@ -112,24 +117,3 @@ def _remove_earlier(results: Path, now: set[str]) -> None:
             remove(*(folder / name for name in TABLES), *drawn, *folder.glob("bars-*.png"))
             if not any(folder.iterdir()):
                 folder.rmdir()
-
-
-def _normaliser_csv(by: Normaliser) -> str:
-    """The scores for 0 and 100% as CSV that --normaliser reads."""
-    games = [game for game in by.yardstick_scores if game in by.random_scores]
-    rows = [[game, by.random_scores[game], by.yardstick_scores[game]] for game in games]
-    return as_csv(Sheet("", ["game", "random", by.yardstick], rows))
-
-
-def _write_tables(study: StudyResults, finding: Finding) -> list[Path]:
-    folder = study.out / "results" / finding.name
-    texts = {
-        "scores.csv": results.csv_text(finding.file),
-        MARK: as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
-    }
-    if study.offline:
-        texts["pairs.csv"] = records_csv(intervals.pairs(finding.scores))
-    written = finding.write(folder)
-    for name, text in texts.items():
-        write_whole(folder / name, text.encode())
-    return [*written, *(folder / name for name in texts)]

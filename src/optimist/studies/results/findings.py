@@ -4,27 +4,33 @@ Games that some agent has not finished are left out of every number, and named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from optimist import envs
-from optimist.errors import DataError
-from optimist.studies.folders import folder_names
+from optimist.errors import DataError, RunError, command_line
+from optimist.studies import status
 from optimist.studies.job import Job
-from optimist.studies.plan import WHOLE
+from optimist.studies.plan import WHOLE, folder_names
 from optimist.studies.results import regrets
-from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
-from optimist.studies.results.runs import Evaluated
+from optimist.studies.results.regrets import Evaluated
 from optimist.studies.scores import intervals
+from optimist.studies.scores.curves import Curve, ScoreFile, averages, episodes, incomplete_games
 from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import OWN, Normaliser, normaliser
-from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
-from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record, standings
+from optimist.studies.sheet import Sheet, as_csv
+from optimist.training.settings import is_due
+from optimist.training.storage.checkpoint import kept_steps
+from optimist.training.storage.run_folder import read_config
+from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,14 @@ class StudyResults:
     """All results of a study."""
 
     out: Path
-    record: StudyRecord
+    record: status.StudyRecord
     done: list[Job]  # of the record
     runs: list[Evaluated]
-    unfinished: list[JobStatus]
+    unfinished: list[status.JobStatus]
     logs: dict[str, Log]
     by: Normaliser
-    findings: list[Finding]
-    empty_parts: list[str]  # parts of the data without results yet, each with the reason
+    findings: list[Finding] = field(default_factory=list)
+    empty_parts: list[str] = field(default_factory=list)  # without results yet, each with the reason
 
     @cached_property
     def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
@@ -49,7 +55,7 @@ class StudyResults:
     @cached_property
     def losses(self) -> list[regrets.Loss]:
         """The regret of each rule of `optimist select`; empty if nothing was selected."""
-        return regrets.losses(self.runs, results.random_scores(self.done, self.out))
+        return regrets.losses(self.runs, random_scores(self.done, self.out))
 
     @property
     def selections(self) -> list[dict[str, Any]]:
@@ -124,37 +130,26 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
 
 def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     """Read the folder of a study; scores are normalised by `by`, or by the study's own scores."""
-    record = read_record(out)
-    now = standings(record.jobs, out)
+    record = status.read_record(out)
+    now = status.standings(record.jobs, out)
     done = [job for job in record.jobs if now[job.name].done]
-    runs, logs = results.evaluated(record.jobs, out, now), read_logs(done, out)
+    runs, logs = evaluated(record.jobs, out, now), read_logs(done, out)
     if not record.selects:
         runs = [replace(run, selection=None) for run in runs]
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
     by = by_environment(by, record.jobs) if by else own_normaliser(record, done, out, logs)
-    states = [job_status(job, out, now[job.name]) for job in record.jobs]
-    study = StudyResults(
-        out=out,
-        record=record,
-        done=done,
-        runs=runs,
-        unfinished=[each for each in states if each.state != "done"],
-        logs=logs,
-        by=by,
-        findings=[],
-        empty_parts=[],
-    )
-    _add_findings(study)
-    return study
-
-
-def _add_findings(study: StudyResults) -> None:
-    """Add the results of every part and reading, or the reason why a part has none."""
-    parts, readings = results.parts(study.record.jobs), _readings(study.record.read_at)
-    names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
+    states = [status.job_status(job, out, now[job.name]) for job in record.jobs]
+    unfinished = [each for each in states if each.state != "done"]
+    study = StudyResults(out, record, done, runs, unfinished, logs, by)
+    last = max(record.read_at.values(), default=0)
+    readings: list[tuple[str, int | None, bool]] = [(WHOLE, None, True)]
+    if record.read_at:
+        readings = [(reading, until, until == last) for reading, until in record.read_at.items()]
+    every = list(product(parts(record.jobs), readings))
+    names = folder_names(_words(part, reading) for part, (reading, _, _) in every)
     empty: dict[str, str] = {}
-    for part, (reading, until, longest) in product(parts, readings):
-        scores = results.score_file(study.runs, part, until)
+    for part, (reading, until, longest) in every:
+        scores = score_file(runs, part, until)
         try:
             gaps = _gaps(study, scores, part, reading)
         except DataError as problem:
@@ -163,50 +158,20 @@ def _add_findings(study: StudyResults) -> None:
         study.findings.append(
             Finding(
                 scores.without(gaps),
-                study.by,
+                by,
                 gaps,
                 name=names[_words(part, reading)],
                 part=part,
                 reading=reading,
                 longest=longest,
-                whole_log=not any(job.view for job in study.record.jobs if job.part == part),
+                whole_log=not any(job.view for job in record.jobs if job.part == part),
                 paired=study.offline,
             )
         )
     if not study.findings:
         raise DataError(next(iter(empty.values())))
     study.empty_parts.extend(f"{part}: {why}" for part, why in empty.items())
-
-
-def own_normaliser(record: StudyRecord, done: list[Job], out: Path, logs: dict[str, Log]) -> Normaliser:
-    """The normaliser of random play and the logged player: the worse of the two is 0, the better is 1.
-
-    The player's score is its best evaluation, as in the paper, or, if a player was not evaluated, its play at
-    the end of the log."""
-    evaluated = all(log.evaluation is not None for log in logs.values())
-    scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
-    measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
-    return Normaliser(
-        {environment: score for environment, score in scores.items() if score is not None},
-        results.random_scores(done, out),
-        yardstick=_player(record, logs),
-        provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
-    )
-
-
-def _player(record: StudyRecord, logs: Mapping[str, Log]) -> str:
-    """The name of the agent whose play is 100%: "DQN", as in the paper, if it played the logs.
-
-    Online agents are not in the paper's Table 1, so the name of the first one gets "in training"."""
-    online = [job for job in record.jobs if job.plays and job.label]
-    if online:
-        return f"{online[0].label} in training"
-    players = {job.agent for job in record.jobs if job.collects}
-    players = players or {log.agent for log in logs.values()}
-    if "" in players:
-        return "the player of the log"
-    names = sorted(name.rpartition(":")[2] for name in players - {"dqn"})
-    return f"the logged {' and '.join(names).upper()}" if names else "DQN"
+    return study
 
 
 def _words(part: str, reading: str) -> str:
@@ -214,40 +179,104 @@ def _words(part: str, reading: str) -> str:
     return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
 
 
-def _gaps(study: StudyResults, scores: ScoreFile, part: str, reading: str) -> dict[str, str]:
-    """Games that are left out, each with the reason; raises DataError if no game is left."""
-    if not scores.agents:
-        raise DataError(f"no run on {part} is finished: see optimist study status")
-    if not all(
-        curve for games in scores.agents.values() for seeds in games.values() for curve in seeds.values()
-    ):
-        raise DataError(f"{reading} is before the first evaluation: set a later step in read_at")
-    without = _without_yardstick(scores, study.by) if study.by.name == OWN else {}
-    gaps = {**without, **results.partly_run(study.record.jobs, study.runs, part), **scores.gaps()}
-    if len(gaps) == len(scores.games):
-        raise DataError(
-            f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "
-            "or define 0 and 100% with optimist study report --normaliser FILE.csv"
-        )
-    return gaps
+def parts(jobs: list[Job]) -> list[str]:
+    """The parts of the data that the study's agents learned from."""
+    return list(dict.fromkeys(job.part for job in jobs if job.label))
 
 
-def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
-    last = max(read_at.values(), default=0)
-    return [(reading, until, until == last) for reading, until in read_at.items()] or [("all", None, True)]
+def evaluated(jobs: list[Job], out: Path, now: Mapping[str, status.Standing]) -> list[Evaluated]:
+    """Every finished run of the study's agents."""
+    done = [job for job in jobs if job.label and now[job.name].done]
+    if not done:
+        if any(now[job.name].changes for job in jobs if job.label):
+            status.check_settings(jobs, out, now)  # names them
+        raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
+    runs = []
+    for job in done:
+        folder = job.run_folder(out)
+        played, selection = episodes(folder), read_selection(folder)
+        if selection and not is_of_all(selection, kept_steps(folder)):
+            selection = None  # the run was continued since, and the other scores are of the longer run
+        training = read_config(folder).get("training", {})
+        every, steps, lanes = (training.get(name, 1) for name in ("evaluate_every", "steps", "lanes"))
+        # A run that was made longer also has an evaluation at its former end, which the others lack.
+        planned = {
+            seed: {
+                at: score for at, score in curve.items() if is_due(at, every=every, steps=steps, lanes=lanes)
+            }
+            for seed, curve in averages(played).items()
+        }
+        runs.append(Evaluated(job, planned, len(played.length), int(played.length.sum()), selection))
+    return runs
 
 
-def _without_yardstick(scores: ScoreFile, by: Normaliser) -> dict[str, str]:
-    """Games that cannot be normalised: random play or the player has no score, or both have the same."""
-    reasons = {}
-    for game in scores.games:
-        if game not in by.random_scores:
-            reasons[game] = "random play is not finished"
-        elif game not in by.yardstick_scores:
-            reasons[game] = "its log is missing, or has no complete episode at its end"
-        elif by.random_scores[game] == by.yardstick_scores[game]:
-            reasons[game] = f"its player and random play both score {by.random_scores[game]:g}"
-    return reasons
+def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -> ScoreFile:
+    """The evaluations on one part of the data, up to `until` gradient steps: a 1X result is the first fifth
+    of a 5X run."""
+    agents: dict[str, dict[str, dict[int, Curve]]] = {}
+    chosen: dict[str, dict[str, dict[int, int]]] = {}
+    for run in runs:
+        if run.job.part == part:
+            agent, game = run.job.label, run.job.environment
+            early = {
+                seed: {step: score for step, score in curve.items() if until is None or step <= until}
+                for seed, curve in run.curves.items()
+            }
+            agents.setdefault(agent, {}).setdefault(game, {}).update(early)
+            if run.selection:
+                mine = chosen.setdefault(agent, {}).setdefault(game, {})
+                mine.update(chosen_steps(run.selection, early))
+    return ScoreFile(agents, "step", chosen)
+
+
+def csv_text(file: ScoreFile) -> str:
+    """The scores as CSV that `optimist scores` reads."""
+    rows = [
+        (game, agent, seed, step, score)
+        for agent, games in file.agents.items()
+        for game, seeds in games.items()
+        for seed, curve in seeds.items()
+        for step, score in curve.items()
+    ]
+    return as_csv(Sheet("", ["game", "agent", "seed", "step", "score"], rows))
+
+
+def random_returns(done: list[Job], out: Path) -> dict[str, np.ndarray]:
+    """The returns of the episodes of random play, which is evaluated once in each environment."""
+    random = [job for job in done if job.agent == "random" and not job.collects]
+    return {job.environment: episodes(job.run_folder(out)).score for job in random}
+
+
+def random_scores(done: list[Job], out: Path) -> dict[str, float]:
+    """The score of random play in each environment of the study."""
+    return {game: fmean(returns.tolist()) for game, returns in random_returns(done, out).items()}
+
+
+def own_normaliser(
+    record: status.StudyRecord, done: list[Job], out: Path, logs: dict[str, Log]
+) -> Normaliser:
+    """The normaliser of random play and the logged player: the worse of the two is 0, the better is 1.
+
+    The player's score is its best evaluation, as in the paper, or, if a player was not evaluated, its play at
+    the end of the log. Its name is "DQN", as in the paper, if it played the logs."""
+    is_evaluated = all(log.evaluation is not None for log in logs.values())
+    scores = {name: log.evaluation if is_evaluated else log.player for name, log in logs.items()}
+    measure = "best evaluation of the logged online agent" if is_evaluated else "last tenth of its play"
+    # Online agents are not in the paper's Table 1, so the name of the first one gets "in training".
+    online = [job for job in record.jobs if job.plays and job.label]
+    players = {job.agent for job in record.jobs if job.collects} or {log.agent for log in logs.values()}
+    names = sorted(name.rpartition(":")[2] for name in players - {"dqn"})
+    yardstick = f"the logged {' and '.join(names).upper()}" if names else "DQN"
+    if online:
+        yardstick = f"{online[0].label} in training"
+    elif "" in players:
+        yardstick = "the player of the log"
+    return Normaliser(
+        {environment: score for environment, score in scores.items() if score is not None},
+        random_scores(done, out),
+        yardstick=yardstick,
+        provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
+    )
 
 
 def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:
@@ -265,3 +294,36 @@ def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:
     for environment in environments:
         named.bounds(environment)  # raises if it has no scores of the game
     return named
+
+
+def _gaps(study: StudyResults, scores: ScoreFile, part: str, reading: str) -> dict[str, str]:
+    """Games that are left out, each with the reason; raises DataError if no game is left."""
+    if not scores.agents:
+        raise DataError(f"no run on {part} is finished: see optimist study status")
+    if not all(
+        curve for games in scores.agents.values() for seeds in games.values() for curve in seeds.values()
+    ):
+        raise DataError(f"{reading} is before the first evaluation: set a later step in read_at")
+    gaps = {}
+    for game in scores.games if study.by.name == OWN else ():
+        if game not in study.by.random_scores:
+            gaps[game] = "random play is not finished"
+        elif game not in study.by.yardstick_scores:
+            gaps[game] = "its log is missing, or has no complete episode at its end"
+        elif study.by.random_scores[game] == study.by.yardstick_scores[game]:
+            gaps[game] = f"its player and random play both score {study.by.random_scores[game]:g}"
+    # Games in which an agent has only some of its runs: where each seed has a run of its own, all agents may
+    # lack the same one.
+    done = {run.job.name: run.job for run in study.runs if run.job.part == part}
+    begun = {(job.label, job.environment) for job in done.values()}
+    lacking: dict[str, str] = {}
+    for job in study.record.jobs:
+        if job.part == part and job.name not in done and (job.label, job.environment) in begun:
+            lacking.setdefault(job.environment, f"{job.label} lacks seed {job.seeds[0]}")
+    gaps |= lacking | scores.gaps()
+    if len(gaps) == len(scores.games):
+        raise DataError(
+            f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "
+            "or define 0 and 100% with optimist study report --normaliser FILE.csv"
+        )
+    return gaps

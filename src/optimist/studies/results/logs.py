@@ -1,7 +1,7 @@
 """Returns in the logs of a study: final play of the players, and best and average of each part."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,7 @@ from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value, record
 from optimist.data.look import best_policy_return
 from optimist.errors import DataError, RunError, in_one_line
-from optimist.studies.job import Job
-from optimist.studies.job_run import best_players, parts_of, players_of
-from optimist.studies.players import final_returns
+from optimist.studies.job import Job, best_players, final_returns, parts_of, players_of
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 from optimist.training.resolve import IMPORTED
 
@@ -76,29 +74,48 @@ def _remembered(path: Path) -> dict[str, Log]:
 
 
 def _log(jobs: list[Job], out: Path) -> Log:
-    """Every value is a mean over players, so a player with many short episodes counts once."""
+    """Every value is a mean over players, so a player with many short episodes counts once. A player whose
+    seed another log has too gets the next free number."""
     folders = {job.data_folder(out): job for job in jobs}
     whole = {folder: Dataset.open(folder) for folder in folders}
     learned: dict[str, dict[Path, Job]] = {}
     for job in jobs:
         if job.label:
             learned.setdefault(job.part, {})[job.data_folder(out)] = job
-    logs = {
-        part: [log for folder, job in mine.items() for log in parts_of(job, whole[folder])]
-        for part, mine in learned.items()
-    }
-    finals = _final([(whole[folder], job) for folder, job in folders.items()])
-    evaluated = _evaluated([(folder, best_players(job, whole[folder])) for folder, job in folders.items()])
+    best, average = {}, {}
+    for part, mine in learned.items():
+        logs = [log for folder, job in mine.items() for log in parts_of(job, whole[folder])]
+        if played := [each for each in map(_returns, logs) if len(each)]:
+            best[part] = float(np.mean([best_policy_return(each) for each in played]))
+            average[part] = float(np.mean([each.mean() for each in played]))
+    finals: dict[int, float] = {}
+    evaluated: dict[int, Curve] = {}
+    for folder, job in folders.items():
+        log, kept = whole[folder], best_players(job, whole[folder])
+        seeds = kept or log.provenance.get("seeds") or [0]
+        for seed, returns in zip(seeds, map(final_returns, players_of(job, log)), strict=False):
+            if len(returns):
+                finals[_number(seed, finals)] = float(returns.mean())
+        if (folder / "agent" / "episodes.csv").exists():
+            for seed, curve in curves(folder / "agent").items():
+                if not kept or seed in kept:
+                    evaluated[_number(seed, evaluated)] = curve
+    if not all((folder / "agent" / "episodes.csv").exists() for folder in folders):
+        evaluated = {}  # the players of some logs alone would not be those of the study
     together = mean_curve(evaluated) if evaluated else {}
     return Log(
         player=float(np.mean(list(finals.values()))) if finals else None,
-        best=_by_part(best_policy_return, logs),
-        average=_by_part(_average, logs),
+        best=best,
+        average=average,
         evaluation=max(together.values(), default=None),
         players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
         exploring={str(seed): final for seed, final in finals.items()},
         agent=" and ".join(sorted({_player_of(log.provenance) for log in whole.values()})),
     )
+
+
+def _number(seed: int, taken: Mapping[int, Any]) -> int:
+    return max(taken) + 1 if seed in taken else seed
 
 
 def _player_of(provenance: Mapping[str, Any]) -> str:
@@ -107,45 +124,6 @@ def _player_of(provenance: Mapping[str, Any]) -> str:
         return "dqn"
     agent = provenance.get("agent")
     return str(agent.get("name", "")) if isinstance(agent, dict) and "collection" in provenance else ""
-
-
-def _evaluated(logs: Sequence[tuple[Path, Sequence[int]]]) -> dict[int, Curve]:
-    """The evaluations of the players during collection, of the kept ones if a log names any; empty if some
-    log has none."""
-    found: dict[int, Curve] = {}
-    for folder, kept in logs:
-        if not (folder / "agent" / "episodes.csv").exists():
-            return {}
-        for seed, curve in curves(folder / "agent").items():
-            if not kept or seed in kept:
-                found[_number(seed, found)] = curve
-    return found
-
-
-def _final(logs: Sequence[tuple[Dataset, Job]]) -> dict[int, float]:
-    """The mean return of each player at the end of its log, numbered as `_evaluated` numbers them."""
-    found: dict[int, float] = {}
-    for log, job in logs:
-        seeds = best_players(job, log) or log.provenance.get("seeds") or [0]
-        for seed, returns in zip(seeds, map(final_returns, players_of(job, log)), strict=False):
-            if len(returns):
-                found[_number(seed, found)] = _average(returns)
-    return found
-
-
-def _number(seed: int, taken: Mapping[int, Any]) -> int:
-    """A player whose seed another log has too gets the next free number."""
-    return max(taken) + 1 if seed in taken else seed
-
-
-def _average(returns: np.ndarray) -> float:
-    return float(returns.mean())
-
-
-def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
-    """For each part the mean over its logs that have complete episodes."""
-    worths = {part: [worth(each) for each in map(_returns, mine) if len(each)] for part, mine in logs.items()}
-    return {part: float(np.mean(values)) for part, values in worths.items() if values}
 
 
 def _returns(dataset: Dataset) -> np.ndarray:

@@ -6,18 +6,17 @@ which the mean over seeds is best; so the median here equals the median of Table
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import NamedTuple
+from functools import partial
+from itertools import combinations, product
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optimist.errors import DataError
 from optimist.studies.scores import statistics
-from optimist.studies.scores.cross_chosen import CrossChosen
-from optimist.studies.scores.curves import RECENT
+from optimist.studies.scores.curves import RECENT, ScoreFile, Seeds, same_steps, score_table
 from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind
-from optimist.studies.scores.score_files import ScoreFile, Seeds, same_steps, score_table
-from optimist.studies.scores.statistics import Interval
+from optimist.studies.scores.statistics import CrossChosen, Interval
 from optimist.studies.sheet import Cell, Sheet
 
 USUAL_BASELINE = "DQN (Nature)"  # the agent that the others are compared with, if the study has it
@@ -87,26 +86,22 @@ def rows(scores: Scores, *, paired: bool = False) -> list[Certainty]:
     """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
     `paired`: run i of every agent learned from the same log."""
     agents = list(next(iter(scores.values())))
-    other = baseline(agents)
-    return [
-        _row(agent, kind, scores[kind][agent], scores[kind][other], other, paired)
-        for agent in agents
-        for kind in scores
-    ]
-
-
-def _row(agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, paired: bool) -> Certainty:
-    seeds, games = mine.shape
-    intervals = statistics.aggregates(mine, repetitions=REPETITIONS)
-    if agent != other:
-        better = statistics.probability_of_improvement
-        intervals["probability_of_improvement"] = statistics.stratified_bootstrap(
-            better, mine, theirs, repetitions=REPETITIONS, limits=statistics.SHARE
-        )
-    if agent != other and paired:
-        intervals["paired_difference_of_iqm"] = _difference(mine, theirs)
-    known = {name: _known(interval, seeds) for name, interval in intervals.items()}
-    return Certainty(agent, kind, games, seeds, **known, improvement_over=other if agent != other else None)
+    other, certainties = baseline(agents), []
+    for agent, (kind, by_agent) in product(agents, scores.items()):
+        mine, theirs = by_agent[agent], by_agent[other]
+        seeds, games = mine.shape
+        intervals = statistics.aggregates(mine, repetitions=REPETITIONS)
+        if agent != other:
+            better = statistics.probability_of_improvement
+            intervals["probability_of_improvement"] = statistics.stratified_bootstrap(
+                better, mine, theirs, repetitions=REPETITIONS, limits=statistics.SHARE
+            )
+        if agent != other and paired:
+            intervals["paired_difference_of_iqm"] = _difference(mine, theirs)
+        known = {name: _known(interval, seeds) for name, interval in intervals.items()}
+        over = other if agent != other else None
+        certainties.append(Certainty(agent, kind, games, seeds, **known, improvement_over=over))
+    return certainties
 
 
 def _known(interval: Interval, seeds: int) -> Interval:
@@ -133,19 +128,13 @@ def profiles(scores: Scores) -> dict[str, dict[str, Profile]]:
     for kind, by_agent in scores.items():
         highest = max(float(np.max(matrix)) for matrix in by_agent.values())
         thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
+        share = partial(statistics.performance_profile, thresholds=thresholds)
+        options: Any = {"repetitions": BAND_REPETITIONS, "limits": statistics.SHARE}
         by_kind[kind] = {
-            agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
+            agent: (thresholds, statistics.stratified_bootstrap(share, matrix, **options))
+            for agent, matrix in by_agent.items()
         }
     return by_kind
-
-
-def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
-    return statistics.stratified_bootstrap(
-        lambda drawn: statistics.performance_profile(drawn, thresholds),
-        matrix,
-        repetitions=BAND_REPETITIONS,
-        limits=statistics.SHARE,
-    )
 
 
 def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int], Interval]]:
@@ -191,30 +180,21 @@ def medians(by_game: Mapping[str, Seeds], by: Normaliser) -> Medians:
 
 
 def sheet(rows: Sequence[Certainty], evaluations: int) -> Sheet:
-    """A row per agent and kind, every estimate with its interval."""
+    """A row per agent and kind, every estimate with its interval: '1.04 [0.98, 1.10]'."""
     other = baseline([row.agent for row in rows])
     titles = TITLES | {"probability_of_improvement": f"P(better than {other})"}
-    if any(row.paired_difference_of_iqm for row in rows):
+    paired = any(row.paired_difference_of_iqm for row in rows)
+    if paired:
         titles["paired_difference_of_iqm"] = f"IQM less {other}'s, paired"
-    cells = [
-        [row.agent, kind_title(row.score, evaluations), *(_cell(getattr(row, name)) for name in titles)]
-        for row in rows
-    ]
-    return Sheet("aggregates over games and runs", ["agent", "score", *titles.values()], cells, notes(rows))
-
-
-def _cell(interval: Interval | None) -> Cell:
-    """'1.04 [0.98, 1.10]'; with one seed the estimate only."""
-    if interval is None:
-        return Cell("")
-    bounds = "" if interval.low is None else f" [{interval.low:.2f}, {interval.high:.2f}]"
-    return Cell(f"{interval.estimate:.2f}{bounds}", float(interval.estimate))
-
-
-def notes(rows: Sequence[Certainty]) -> list[str]:
-    """Notes that explain the intervals."""
+    cells: list[list[Any]] = []
+    for row in rows:
+        cells.append([row.agent, kind_title(row.score, evaluations)])
+        for sure in (getattr(row, name) for name in titles):
+            bounds = f" [{sure.low:.2f}, {sure.high:.2f}]" if sure and sure.low is not None else ""
+            cell = Cell(f"{sure.estimate:.2f}{bounds}", float(sure.estimate)) if sure else Cell("")
+            cells[-1].append(cell)
     few = min((row.seeds for row in rows if row.seeds > 1), default=None)
-    lines = [
+    notes = [
         "one seed: the spread over seeds is unknown, so there are no intervals"
         if few is None
         else f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per "
@@ -224,6 +204,6 @@ def notes(rows: Sequence[Certainty]) -> list[str]:
         "is too high; cross-chosen best scores each seed at the evaluation that is best for the others, and "
         "every draw of its intervals chooses again",
     ]
-    if any(row.paired_difference_of_iqm for row in rows):
-        lines.append("paired: runs that learned from the same log are drawn together")
-    return lines
+    if paired:
+        notes.append("paired: runs that learned from the same log are drawn together")
+    return Sheet("aggregates over games and runs", ["agent", "score", *titles.values()], cells, notes)

@@ -2,25 +2,60 @@
 
 A score is normalised by two agents' scores (Agarwal, Schuurmans and Norouzi 2020, appendix, "Score
 Normalization"): the worse of the two is 0, the better is 1. Usually random play is 0 and the fully trained
-DQN is 1; on Skiing and Solaris DQN is the worse.
+DQN is 1; on Skiing and Solaris DQN is the worse. The package has published and measured scores of the 60
+Atari games, and the paper's own results; `reference/README.md` names the source of each column.
 """
 
+import csv
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from optimist.errors import DataError, UsageError, did_you_mean
-from optimist.studies.scores import reference
-from optimist.studies.scores.curves import RECENT, Curve
-from optimist.studies.scores.score_files import Seeds, finite, read_rows, same_steps
+from optimist.studies.scores.curves import RECENT, Curve, Seeds, finite, read_rows, same_steps
 
 DEFAULT = "dqn-random"
 OWN = "the study's own scores"
+REFERENCE = files("optimist.studies.scores").joinpath("reference")
 Scores = TypeVar("Scores", float, np.ndarray)
+
+
+@cache
+def published() -> dict[str, dict[str, str]]:
+    """The row of published scores of each game."""
+    return {row["game"]: row for row in _lines("atari_reference_scores.csv")}
+
+
+@cache
+def random_with_sticky_actions() -> dict[str, float]:
+    """The mean score of uniformly random play of each game, measured here with the paper's protocol."""
+    return {row["game"]: float(row["mean"]) for row in _lines("atari_random_sticky.csv")}
+
+
+@cache
+def paper_table() -> list[dict[str, str]]:
+    """The rows of the paper's Table 1 and of its appendix: agent, steps, median_percent, games_better."""
+    return _lines("paper_table_1.csv")
+
+
+def reference_score(game: str, column: str) -> float:
+    """One published score, such as `reference_score("Pong", "dqn_nature_eval_sgi")`."""
+    if game not in published():
+        raise UsageError(f'no reference scores of "{game}": {did_you_mean(game, published())}')
+    row = published()[game]
+    if column not in row or column in ("game", "random_human_source"):
+        raise UsageError(f'no reference score "{column}": {did_you_mean(column, row)}')
+    return float(row[column])
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(REFERENCE.joinpath(name).read_text(encoding="utf-8").splitlines()))
 
 
 @dataclass(frozen=True)
@@ -37,8 +72,10 @@ class Normaliser:
         """The scores that count as 0 and as 1."""
         for scores, whose in ((self.yardstick_scores, self.yardstick), (self.random_scores, "random")):
             if game not in scores:
+                hint = did_you_mean(game, scores)
+                hint = hint if hint.startswith("did") else "leave the game out"
                 raise UsageError(
-                    f'{self.name} has no {whose} score of "{game}": {_hint(game, scores)} '
+                    f'{self.name} has no {whose} score of "{game}": {hint} '
                     "or give both scores of every game in a file of your own "
                     '(--normaliser FILE.csv; in a study\'s file normaliser = "FILE.csv")'
                 )
@@ -86,35 +123,34 @@ MAIN = ("best", "cross", "chosen", "last")  # for tables without room for all
 NOTHING_CHOSEN: Mapping[int, int] = {}
 
 
-def dqn_random() -> Normaliser:
-    """The paper's normalisation with the nearest public scores; `reference/README.md` has the details."""
-    return Normaliser(
-        name="dqn-random",
-        yardstick="DQN",
-        yardstick_scores=_published("dqn_nature_eval_sgi"),
-        random_scores=reference.random_with_sticky_actions(),
-        provenance="DQN from the SGI repository's table, most likely the online DQN (Nature) of the "
-        "public data, mean of 5 runs; random play with sticky actions as measured for this package",
-    )
-
-
-def human_random() -> Normaliser:
-    return Normaliser(
-        name="human-random",
-        yardstick="human",
-        yardstick_scores=_published("human"),
-        random_scores=_published("random"),
-        provenance="DQN Zoo's table for 55 games and Atari-PB's for 5: no-op starts, no sticky actions",
-    )
-
-
-BUILT_IN = {"dqn-random": dqn_random, "human-random": human_random}
+BUILT_IN = {  # the columns of the yardstick and of random play, its name, and where both come from
+    "dqn-random": (
+        "dqn_nature_eval_sgi",
+        "",  # measured here
+        "DQN",
+        "DQN from the SGI repository's table, most likely the online DQN (Nature) of the public data, mean "
+        "of 5 runs; random play with sticky actions as measured for this package",
+    ),
+    "human-random": (
+        "human",
+        "random",
+        "human",
+        "DQN Zoo's table for 55 games and Atari-PB's for 5: no-op starts, no sticky actions",
+    ),
+}
 
 
 def normaliser(name: str) -> Normaliser:
     """A built-in normaliser by its name, or one from a CSV file."""
     if name in BUILT_IN:
-        return BUILT_IN[name]()
+        column, random, yardstick, provenance = BUILT_IN[name]
+        scores, random_scores = (
+            {game: reference_score(game, each) for game in published()}
+            if each
+            else random_with_sticky_actions()
+            for each in (column, random)
+        )
+        return Normaliser(scores, random_scores, yardstick, name, provenance)
     if name.lower().endswith(".csv") or Path(name).is_file():
         return from_csv(Path(name))
     raise UsageError(f'there is no normaliser "{name}": {did_you_mean(name, BUILT_IN)} or name a CSV file')
@@ -129,19 +165,15 @@ def from_csv(path: Path) -> Normaliser:
         raise DataError(
             f"{path} is not a normaliser: it needs the columns game,random,dqn (or another name) and rows"
         )
-    (yardstick,) = others
-    games = [row["game"] for _, row in rows]
-    for game in games:
-        if games.count(game) > 1:
-            raise DataError(f'{path} has several rows of "{game}": keep one')
-    columns_of = {
-        column: {row["game"]: finite(row[column], f"{path}, line {line}") for line, row in rows}
-        for column in (yardstick, "random")
-    }
-    shown = "DQN" if yardstick.lower() == "dqn" else yardstick
-    return Normaliser(
-        columns_of[yardstick], columns_of["random"], shown, name=str(path), provenance=f"the file {path}"
-    )
+    scores: dict[str, dict[str, float]] = {column: {} for column in (*others, "random")}
+    for line, row in rows:
+        if row["game"] in scores["random"]:
+            raise DataError(f'{path} has several rows of "{row["game"]}": keep one')
+        for column, by_game in scores.items():
+            by_game[row["game"]] = finite(row[column], f"{path}, line {line}")
+    yardstick, random = scores.values()
+    shown = "DQN" if others[0].lower() == "dqn" else others[0]
+    return Normaliser(yardstick, random, shown, name=str(path), provenance=f"the file {path}")
 
 
 def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
@@ -181,12 +213,3 @@ def scores_by_kind(
 def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
     """The first step at which the mean over the curves is largest."""
     return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
-
-
-def _published(column: str) -> dict[str, float]:
-    return {game: reference.reference_score(game, column) for game in reference.published()}
-
-
-def _hint(game: str, scores: Mapping[str, float]) -> str:
-    hint = did_you_mean(game, scores)
-    return hint if hint.startswith("did") else "leave the game out"

@@ -14,9 +14,8 @@ from optimist.studies.report import drawing
 from optimist.studies.report.drawing import INK, LEVELS, Line, colour, dash, draw_levels, draw_lines, dress
 from optimist.studies.report.figures import ONE_POINT, StudyFigure
 from optimist.studies.results.findings import StudyResults, short_names
-from optimist.studies.scores.curves import Curve
+from optimist.studies.scores.curves import Curve, Seeds
 from optimist.studies.scores.finding import Finding
-from optimist.studies.scores.score_files import Seeds
 
 WINDOW = 5  # evaluations that the paper smooths over
 MANY = 20  # games from which on panels are small
