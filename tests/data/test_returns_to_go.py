@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from little import vectors
-from optimist.data import from_arrays, returns_to_go
-from optimist.data.returns_to_go import logged_values
+from optimist.data import from_arrays, views
+from optimist.data.views import logged_values
 
 
 def by_loops(data, gamma, clip=None, scale=1.0):
@@ -25,7 +25,7 @@ def by_loops(data, gamma, clip=None, scale=1.0):
 @pytest.mark.parametrize(("gamma", "clip", "scale"), [(0.99, None, 1.0), (0.9, 0.5, 2.0), (1.0, None, 0.1)])
 @pytest.mark.parametrize("block", [7, 2**20])
 def test_of_episodes_with_an_end_they_are_the_loops(gamma, clip, scale, block, monkeypatch):
-    monkeypatch.setattr(returns_to_go, "BLOCK", block)
+    monkeypatch.setattr(views, "RETURNS_AT_ONCE", block)
     data = vectors()
     returns, _ = by_loops(data, gamma, clip, scale)
     found = logged_values(data, gamma, clip=clip, scale=scale)
@@ -34,7 +34,7 @@ def test_of_episodes_with_an_end_they_are_the_loops(gamma, clip, scale, block, m
 
 @pytest.mark.parametrize("block", [7, 2**20])
 def test_what_follows_a_log_without_an_end_counts_as_the_mean(block, monkeypatch):
-    monkeypatch.setattr(returns_to_go, "BLOCK", block)
+    monkeypatch.setattr(views, "RETURNS_AT_ONCE", block)
     data = vectors().first(150)
     returns, weights = by_loops(data, 0.95)
     assert 0 < (weights > 0).sum() < len(weights)

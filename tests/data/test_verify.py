@@ -136,7 +136,7 @@ def test_wrong_values_under_right_hashes_are_named_and_not_trained_on(vectors, c
 
 def test_an_action_that_the_spec_lacks_is_named(folder):
     rewritten(folder, spoiled("action", 11, 77))
-    assert "rows 11: the action is outside the spec" in verify(folder)[0]
+    assert "rows 11: an action outside the spec" in verify(folder)[0]
     with pytest.raises(DataError, match="holds an action outside the spec in row 11"):
         open_dataset(folder)
 

@@ -11,7 +11,7 @@ from little import outcome, small, vectors
 from optimist import agents
 from optimist.agents._agent import Agent, Objective
 from optimist.data import from_arrays
-from optimist.data.returns_to_go import LoggedValues, logged_values
+from optimist.data.views import LoggedValues, logged_values
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
 from optimist.training.guard import Guard, first_health, is_due, remedy

@@ -9,8 +9,8 @@ import optimist
 from little import small, vectors
 from optimist import agents
 from optimist.data.disk import manifest
-from optimist.data.returns_to_go import logged_values
 from optimist.data.sampling import FiveBuffers, Sampler
+from optimist.data.views import logged_values
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining

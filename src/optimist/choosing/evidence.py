@@ -15,9 +15,8 @@ import numpy as np
 
 from optimist.agents import short_name
 from optimist.data.dataset import Dataset
-from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
-from optimist.data.views import View
+from optimist.data.views import View, logged_values, returns_to_go
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.feeding import DeviceFeed
 from optimist.training.run import Run, load_run

@@ -99,17 +99,12 @@ class Lane:
         self._check_open()
         frame = self._copied("observation", frame)
         self._recorder.folder.check_masks(allowed is not None)
-        if self._goes_on and self._steps and not self._ended(-1):
+        if self._goes_on and self._steps and not _ended(self._steps[-1]):
             self._steps[-1][4] = True
         elif self._goes_on:  # no step was taken in it
             del self._frames[-1:], self._masks[-1:]
         self._show(frame, allowed)
         self._goes_on = True
-
-    def _show(self, frame: np.ndarray, allowed: np.ndarray | None) -> None:
-        self._frames.append(frame)
-        if allowed is not None:
-            self._masks.append(np.packbits(allowed))
 
     def add(
         self,
@@ -124,14 +119,13 @@ class Lane:
         self._check_open()
         if not self._goes_on:
             raise DataError(f"{self._recorder.path}: a step before the first reset; reset the environment")
-        action = self._checked_action(action)
+        action, frame = self._checked_action(action), self._copied("next_observation", frame)
         if not math.isfinite(reward):
             raise DataError(f"the reward is {reward}; find its cause before you record it")
-        frame = self._copied("next_observation", frame)
-        time = self._recorder.tick()
-        self._steps.append([time, action, reward, bool(terminal), bool(truncated) and not terminal])
+        step = [self._recorder.tick(), action, reward, bool(terminal), bool(truncated) and not terminal]
+        self._steps.append(step)
         self._show(frame, allowed)
-        self._goes_on = not self._ended(-1)
+        self._goes_on = not _ended(step)
         self._recorder.flush_if_due()
 
     def close(self) -> None:
@@ -148,15 +142,13 @@ class Lane:
 
     def piece(self) -> Piece | None:
         """The steps to write. The newest step waits while its episode goes on."""
-        waits = self._goes_on and not self.closed and bool(self._steps) and not self._ended(-1)
+        waits = self._goes_on and not self.closed and bool(self._steps) and not _ended(self._steps[-1])
         rows = self._steps[: len(self._steps) - waits]
         if not rows:
             return None
         spec, count = self._spec, len(rows)
-        values = dict(
-            zip(("time", "action", "reward", "terminal", "truncated"), zip(*rows, strict=True), strict=True)
-        )
-        values["lane"] = (self._number,) * count
+        names = ("time", "action", "reward", "terminal", "truncated")
+        values = dict(zip(names, zip(*rows, strict=True), strict=True)) | {"lane": (self._number,) * count}
         steps = {
             column.name: np.array(values[column.name], column.dtype(spec)).reshape(count, *column.shape(spec))
             for column in COLUMNS
@@ -175,9 +167,6 @@ class Lane:
         is_open = not (piece.steps["terminal"][-1] or piece.steps["truncated"][-1])
         kept = len(piece.frames) - is_open
         self._frames, self._masks = self._frames[kept:], self._masks[kept:]
-
-    def _ended(self, place: int) -> bool:
-        return self._steps[place][3] or self._steps[place][4]
 
     def _checked_action(self, action: Any) -> Any:
         """One of the spec's actions. A number is compared as such, which is faster than as an array."""
@@ -203,3 +192,12 @@ class Lane:
     def _check_open(self) -> None:
         if self.closed:
             raise DataError(f"the recording in {self._recorder.path} is closed: open another one")
+
+    def _show(self, frame: np.ndarray, allowed: np.ndarray | None) -> None:
+        self._frames.append(frame)
+        if allowed is not None:
+            self._masks.append(np.packbits(allowed))
+
+
+def _ended(step: list[Any]) -> bool:
+    return step[3] or step[4]

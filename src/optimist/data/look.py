@@ -116,18 +116,15 @@ class Look:
 
     def name_of(self, action: int) -> str:
         """The user's own name of an action, or its number."""
-        names = getattr(self.spec, "action_names", ())
-        return str(names[action] if names else action)
+        return str(self.spec.named(action))
 
     def action_column(self, number: int) -> str:
         """The name of a number of an action vector, or which it is."""
-        names = action_columns(self.dataset)
-        return names[number] if names else str(number)
+        return str((action_columns(self.dataset) or range(number + 1))[number])
 
     def feature(self, number: int) -> str:
         """The name of a feature in the table that it comes from, or its number."""
-        names = feature_names(self.dataset)
-        return names[number] if names else str(number)
+        return str((feature_names(self.dataset) or range(number + 1))[number])
 
     @cached_property
     def predicted(self) -> float | None:
@@ -145,25 +142,21 @@ class Look:
 
     @cached_property
     def sample(self) -> Sample:
-        dataset, timeline = self.dataset, self.dataset.timeline
-        positions = self._positions()
-        steps = dataset.steps_at(positions)
-        episode = timeline.episode_of(steps)
-        age = np.minimum(steps - timeline.episode_starts[episode], self.spec.stack - 1)
-        seen = decoded_stacks(timeline.frames, steps + episode, age, self.spec.stack)
-        return Sample(seen, timeline.action[steps], episode)
-
-    def _positions(self) -> np.ndarray:
-        """Positions in the view to read, in order."""
-        each = self.spec.frame_bytes * self.spec.stack
-        count, steps = int(np.clip(SAMPLE_BYTES // each, FEWEST, SAMPLE)), len(self.dataset)
+        dataset, timeline, stack = self.dataset, self.dataset.timeline, self.spec.stack
+        largest, steps = SAMPLE_BYTES // (self.spec.frame_bytes * stack), len(self.dataset)
+        count, random = int(np.clip(largest, FEWEST, SAMPLE)), np.random.default_rng(0)
         if steps <= count:
-            return np.arange(steps)
-        random = np.random.default_rng(0)
-        if self.dataset.timeline.source.frame_bytes <= MUCH:
-            return np.sort(random.choice(steps, count, replace=False))
-        begins = random.integers(0, steps - count // RUNS, RUNS)
-        return np.unique(begins[:, None] + np.arange(count // RUNS))
+            positions = np.arange(steps)
+        elif timeline.source.frame_bytes <= MUCH:
+            positions = np.sort(random.choice(steps, count, replace=False))
+        else:
+            begins = random.integers(0, steps - count // RUNS, RUNS)
+            positions = np.unique(begins[:, None] + np.arange(count // RUNS))
+        sampled = dataset.steps_at(positions)
+        episode = timeline.episode_of(sampled)
+        age = np.minimum(sampled - timeline.episode_starts[episode], stack - 1)
+        seen = decoded_stacks(timeline.frames, sampled + episode, age, stack)
+        return Sample(seen, timeline.action[sampled], episode)
 
     @cached_property
     def features(self) -> Features | None:
@@ -180,8 +173,12 @@ class Look:
             if before != number:
                 repeats[number] = before
         mean, spread = rows.mean(axis=0), rows.std(axis=0)
-        far = np.where(np.abs(rows - mean) > FARTHEST * spread, rows, np.nan)
-        alike = [number for number in range(rows.shape[1]) if _differ(far[:, number], mean[number])]
+        alike = []
+        for number, values in enumerate(rows.T):
+            far = values[np.abs(values - mean[number]) > FARTHEST * spread[number]]
+            sides = (far[far > mean[number]], far[far < mean[number]])
+            if any(len(np.unique(side)) > 1 for side in sides):
+                alike.append(number)
         return Features(mean, spread, low, high, constant, repeats, alike)
 
 
@@ -203,11 +200,6 @@ def _columns(dataset: View, kind: str, shape: tuple[int, ...]) -> list[str]:
     return [in_one_line(name) for name in names]
 
 
-def _differ(values: np.ndarray, middle: float) -> bool:
-    """Do the values above the middle differ, or those below? NaN is neither."""
-    return any(len(np.unique(side)) > 1 for side in (values[values > middle], values[values < middle]))
-
-
 def predictability(
     observations: np.ndarray, actions: np.ndarray, episodes: np.ndarray, spec: Spec
 ) -> float | None:
@@ -219,24 +211,19 @@ def predictability(
         return None
     held = np.random.default_rng(0).permutation(number.max() + 1)[number] % HELD_OUT == 0
     inputs = _features(observations.reshape(len(observations), -1), ~held)
-    if not spec.discrete:
-        return _explained(inputs, actions, held)
+    if not spec.discrete:  # the mean over the dimensions that vary, each at least 0
+        error_of_mean = ((actions[held] - actions[~held].mean(axis=0)) ** 2).mean(axis=0)
+        varies = error_of_mean > 0
+        if not varies.any():
+            return None
+        errors = [((fit - actions[held]) ** 2).mean(axis=0) for fit in _fitted(inputs, actions, held)]
+        shares = [1 - error[varies] / error_of_mean[varies] for error in errors]
+        return max(float(np.clip(share, 0, 1).mean()) for share in shares)
     kinds, counts = np.unique(actions[~held], return_counts=True)
     frequent = kinds[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
     targets = (actions[:, None] == frequent).astype(np.float32)
     guesses = [frequent[each.argmax(axis=1)] for each in _fitted(inputs, targets, held)]
     return max(float((guess == actions[held]).mean()) for guess in guesses)
-
-
-def _explained(inputs: np.ndarray, actions: np.ndarray, held: np.ndarray) -> float | None:
-    """The mean over the dimensions that vary of the explained share of the variance, at least 0."""
-    error_of_mean = ((actions[held] - actions[~held].mean(axis=0)) ** 2).mean(axis=0)
-    varies = error_of_mean > 0
-    if not varies.any():
-        return None
-    fits = _fitted(inputs, actions, held)
-    errors = [((fit - actions[held]) ** 2).mean(axis=0)[varies] for fit in fits]
-    return max(float(np.clip(1 - error / error_of_mean[varies], 0, 1).mean()) for error in errors)
 
 
 def _features(rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -265,48 +252,60 @@ def _fitted(inputs: np.ndarray, targets: np.ndarray, held: np.ndarray) -> list[n
 
 def card(dataset: View) -> dict[str, Any]:
     """Counts, returns, actions, sizes and origin of a dataset or a view. Returns are those of complete
-    episodes, undiscounted and unclipped; they are None if no episode is complete."""
-    episodes = dataset.episodes
-    returns, time = episodes.returns[episodes.complete], episodes.time[episodes.complete]
-    left_out = LeftOut.said(dataset.provenance)
+    episodes, undiscounted and unclipped; they are None if no episode is complete. Sizes are those of the
+    whole timeline; the raw size counts one byte per flag."""
+    episodes, timeline, spec = dataset.episodes, dataset.timeline, dataset.spec
+    left_out, names = LeftOut.said(dataset.provenance), feature_names(dataset)
+    steps, lengths, kept = dataset.steps(), episodes.lengths, timeline.source.frame_bytes
+    optional = {}
+    if timeline.probability is not None:
+        optional["probabilities"] = _range(timeline.probability[steps])
+    if timeline.allowed is not None:
+        optional["allowed_actions"] = _range(np.bitwise_count(timeline.allowed.bits[steps]).sum(axis=1))
     return {
         "steps": len(dataset),
         "episodes": len(episodes),
-        "complete_episodes": len(returns),
+        "complete_episodes": int(episodes.complete.sum()),
         "left_out": f"{left_out}; lengths and returns lack them" if left_out.steps else None,
-        "spec": dataset.spec.in_words(),
-        **({"features": names} if (names := feature_names(dataset)) else {}),
-        **_return_figures(returns[np.argsort(time)], follows_time(dataset.provenance)),
-        "return_per_tenth": _return_per_tenth(dataset, returns, time),
-        "episode_length": _length_figures(episodes.lengths),
+        "spec": spec.in_words(),
+        **({"features": names} if names else {}),
+        **_return_figures(dataset, timeline.time[steps]),
+        "episode_length": {
+            "mean": float(lengths.mean()),
+            "median": float(np.median(lengths)),
+            "longest": float(lengths.max()),
+            "shortest": float(lengths.min()),
+        },
         "terminal_rate": float(episodes.terminal.mean()),
         "truncated_rate": float(episodes.truncated.mean()),
         **_action_figures(Look(dataset)),
-        **_optional_figures(dataset),
-        **_size_figures(dataset),
+        **optional,
+        "bytes_on_disk": kept + timeline.source.step_bytes if dataset.path else 0,
+        "bytes_per_frame_raw": spec.frame_bytes,
+        "bytes_per_frame_stored": kept / timeline.frame_count,
         "provenance": dataset.provenance,
         "fingerprint": dataset.fingerprint,
     }
 
 
-def _return_figures(returns: np.ndarray, follows_time: bool) -> dict[str, Any]:
-    """Figures of the returns of complete episodes, which are sorted by time."""
-    names = (
-        "return_mean",
-        "return_mean_interval",
-        "return_median",
-        "return_best",
-        "return_worst",
-        "return_best_tenth",
-        "best_policy_return",
-    )
-    if not len(returns):
-        return dict.fromkeys(names)
-    best_tenth = np.sort(returns)[-max(1, len(returns) // 10) :]
-    figures = (returns.mean(), np.median(returns), returns.max(), returns.min(), best_tenth.mean())
-    mean, *others = map(float, figures)
-    best_policy = best_policy_return(returns) if follows_time else None
-    return dict(zip(names, (mean, mean_interval(returns), *others, best_policy), strict=True))
+def _return_figures(dataset: View, time: np.ndarray) -> dict[str, Any]:
+    """Figures of the returns of complete episodes; `time` is that of each step."""
+    episodes = dataset.episodes
+    returns, ended = episodes.returns[episodes.complete], episodes.time[episodes.complete]
+    tenth = np.searchsorted(np.quantile(time, np.linspace(0, 1, 11)[1:-1]), ended)
+    groups = [returns[tenth == number] for number in range(10)]
+    some, in_order = len(returns) > 0, returns[np.argsort(ended)]
+    policy = some and follows_time(dataset.provenance)
+    return {
+        "return_mean": float(in_order.mean()) if some else None,
+        "return_mean_interval": mean_interval(in_order) if some else None,
+        "return_median": float(np.median(returns)) if some else None,
+        "return_best": float(returns.max()) if some else None,
+        "return_worst": float(returns.min()) if some else None,
+        "return_best_tenth": float(np.sort(returns)[-max(1, len(returns) // 10) :].mean()) if some else None,
+        "best_policy_return": best_policy_return(in_order) if policy else None,
+        "return_per_tenth": [float(group.mean()) if len(group) else None for group in groups],
+    }
 
 
 def mean_interval(returns: np.ndarray) -> list[float] | None:
@@ -330,56 +329,22 @@ def best_policy_return(returns: np.ndarray) -> float:
     return float((total[window:] - total[:-window]).max() / window)
 
 
-def _return_per_tenth(dataset: View, returns: np.ndarray, ended: np.ndarray) -> list[float | None]:
-    """The mean return of the episodes that ended in each tenth of the view, by time."""
-    time = dataset.timeline.time[dataset.steps()]
-    tenth = np.searchsorted(np.quantile(time, np.linspace(0, 1, 11)[1:-1]), ended)
-    groups = [returns[tenth == number] for number in range(10)]
-    return [float(group.mean()) if len(group) else None for group in groups]
-
-
-def _length_figures(lengths: np.ndarray) -> dict[str, Any]:
-    figures = {"mean": lengths.mean(), "median": np.median(lengths), "longest": lengths.max()}
-    return {name: float(value) for name, value in figures.items()} | {"shortest": float(lengths.min())}
-
-
 def _action_figures(look: Look) -> dict[str, Any]:
-    if not look.spec.discrete:
-        names = action_columns(look.dataset)
+    if look.spec.discrete:
         return {
-            **({"action_columns": names} if names else {}),
-            "action_low": list(look.spec.action_low),
-            "action_high": list(look.spec.action_high),
-            "action_mean": look.action.mean(axis=0).tolist(),
-            "action_std": look.action.std(axis=0).tolist(),
+            **({"action_names": list(look.spec.action_names)} if look.spec.action_names else {}),
+            "action_frequency": (look.action_counts / len(look.action)).tolist(),
+            "action_entropy": look.action_entropy,
         }
+    names = action_columns(look.dataset)
     return {
-        **({"action_names": list(look.spec.action_names)} if look.spec.action_names else {}),
-        "action_frequency": (look.action_counts / len(look.action)).tolist(),
-        "action_entropy": look.action_entropy,
+        **({"action_columns": names} if names else {}),
+        "action_low": list(look.spec.action_low),
+        "action_high": list(look.spec.action_high),
+        "action_mean": look.action.mean(axis=0).tolist(),
+        "action_std": look.action.std(axis=0).tolist(),
     }
-
-
-def _optional_figures(dataset: View) -> dict[str, Any]:
-    """The probabilities of the logged actions and the numbers of allowed ones, if they were logged."""
-    timeline, steps, found = dataset.timeline, dataset.steps(), {}
-    if timeline.probability is not None:
-        found["probabilities"] = _range(timeline.probability[steps])
-    if timeline.allowed is not None:
-        found["allowed_actions"] = _range(np.bitwise_count(timeline.allowed.bits[steps]).sum(axis=1))
-    return found
 
 
 def _range(values: np.ndarray) -> dict[str, Any]:
     return {"mean": float(values.mean()), "least": float(values.min()), "most": float(values.max())}
-
-
-def _size_figures(dataset: View) -> dict[str, Any]:
-    """Sizes of the whole timeline, also for a view; the raw size counts one byte per flag."""
-    timeline, spec = dataset.timeline, dataset.spec
-    kept = timeline.source.frame_bytes
-    return {
-        "bytes_on_disk": kept + timeline.source.step_bytes if dataset.path else 0,
-        "bytes_per_frame_raw": spec.frame_bytes,
-        "bytes_per_frame_stored": kept / timeline.frame_count,
-    }

@@ -189,30 +189,24 @@ def stacked(take: Callable[[int], Any], age: Any, stack: int) -> Any:
     images = [take(each) for each in back]
     if isinstance(images[0], np.ndarray):
         return _joined(np.stack(images), np.stack([each > age for each in back]))
-    return _side_by_side(
-        [_black_unless(each <= age, image) for each, image in zip(back, images, strict=True)]
-    )
+    for place, each in enumerate(back):  # black unless the frame exists
+        image, exists = images[place], each <= age
+        exists = exists.reshape(*exists.shape, *(1,) * (image.ndim - exists.ndim))
+        images[place] = image * exists.astype(image.dtype)
+    first = images[0]
+    if len(images) == 4 and first.dtype == np.uint8 and first.shape[-1] == 1:
+        # Four grey images: each pixel becomes one 32-bit number, with the oldest image in the lowest byte. On
+        # a CPU that is three times as fast as interleaving bytes.
+        words = [image[..., 0].astype(np.uint32) << 8 * place for place, image in enumerate(images)]
+        pixels = words[0] | words[1] | words[2] | words[3]
+        return pixels.view(np.uint8).reshape(*pixels.shape, 4)
+    return first.__array_namespace__().concatenate(images, axis=-1)
 
 
 def _joined(images: np.ndarray, is_black: np.ndarray) -> np.ndarray:
     """Join and blacken NumPy frames; several times as fast as masking and concatenating."""
     images[is_black] = 0
     return np.moveaxis(images, 0, -2).reshape(*images.shape[1:-1], len(images) * images.shape[-1])
-
-
-def _black_unless(exists: Any, image: Any) -> Any:
-    return image * exists.reshape(*exists.shape, *(1,) * (image.ndim - exists.ndim)).astype(image.dtype)
-
-
-def _side_by_side(images: list[Any]) -> Any:
-    """Images joined on their last axis. For four grey images each pixel becomes one 32-bit number, with the
-    oldest image in the lowest byte: on a CPU that is three times as fast as interleaving bytes."""
-    first = images[0]
-    if len(images) == 4 and first.dtype == np.uint8 and first.shape[-1] == 1:
-        words = [image[..., 0].astype(np.uint32) << 8 * place for place, image in enumerate(images)]
-        pixels = words[0] | words[1] | words[2] | words[3]
-        return pixels.view(np.uint8).reshape(*pixels.shape, 4)
-    return first.__array_namespace__().concatenate(images, axis=-1)
 
 
 def earlier(frame: Any, age: Any, back: int) -> Any:

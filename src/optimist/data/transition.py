@@ -70,9 +70,6 @@ class Spec:
             )
         if self.channels_first and len(self.frame_shape) != 3:
             raise DataError(f"frames of shape {self.frame_shape} have no channels; leave channels_first out")
-        self._check_size()
-
-    def _check_size(self) -> None:
         stacked = f"a stack of {self.stack} frames of shape {self.frame_shape}"
         if self.stack < 1 or not self.frame_shape or min(self.frame_shape) < 1:
             raise DataError(f"{stacked} makes no observation")
@@ -127,11 +124,12 @@ class Spec:
             return actions
         if np.ndim(actions) == 0:
             return self.action_names[int(actions)]
-        return np.array(self.action_names, None if self._names_are_alike else object)[np.asarray(actions)]
+        return self._names[np.asarray(actions)]
 
     @cached_property
-    def _names_are_alike(self) -> bool:
-        return len(set(map(type, self.action_names))) == 1
+    def _names(self) -> np.ndarray:
+        are_alike = len(set(map(type, self.action_names))) == 1
+        return np.array(self.action_names, None if are_alike else object)
 
     def arranged(self, observation: Any) -> Any:
         """An observation, or a batch of them, in the user's layout, as a network takes it: (h, w, c)."""
@@ -150,19 +148,15 @@ class Spec:
 
     def in_words(self) -> str:
         """A description: "84x84x1 uint8 frames, 4 stacked; 6 actions"."""
-        shape, stack = (
-            "x".join(map(str, self.frame_shape)),
-            f", {self.stack} stacked" if self.stack > 1 else "",
-        )
+        shape = "x".join(map(str, self.frame_shape))
         one = len(self.frame_shape) == 1
         frames = f"vectors of {shape} {self.frame_dtype}" if one else f"{shape} {self.frame_dtype} frames"
-        named = f" ({some_of([in_one_line(name, 20) for name in self.action_names], 4)})"
-        actions = (
-            f"{self.actions} actions{named if self.action_names else ''}"
-            if self.discrete
-            else f"action vectors of {len(self.action_low)}"
+        stack = f", {self.stack} stacked" if self.stack > 1 else ""
+        names = some_of([in_one_line(name, 20) for name in self.action_names], 4)
+        discrete = f"{self.actions} actions{f' ({names})' if names else ''}"
+        return (
+            f"{frames}{stack}; {discrete if self.discrete else f'action vectors of {len(self.action_low)}'}"
         )
-        return f"{frames}{stack}; {actions}"
 
     def as_json(self) -> dict[str, Any]:
         """The fields as a record for a file; the last two only if they are used."""
@@ -218,7 +212,9 @@ OF_STEPS = tuple(column for column in COLUMNS if column.plural)
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
     """The whole number that this value is, 1000 for 1e3; UsageError for any other value, or a smaller one."""
     value = value.item() if isinstance(value, np.generic) else value
-    if not _is_number(value) or not abs(value) < LARGEST or value % 1:  # NaN is not below anything
+    if (
+        isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST or value % 1
+    ):  # NaN is not below anything
         raise UsageError(f"{name} is {in_one_line(repr(value))}, not a whole number")
     if least is not None and value < least:
         raise UsageError(f"{name} is {value:g}: it must be at least {least}")
@@ -228,10 +224,6 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
 def number(name: str, value: Any) -> float:
     """The float that this value is; UsageError for what is no number, such as text."""
     value = value.item() if isinstance(value, np.generic) else value
-    if not _is_number(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageError(f"{name} is {in_one_line(repr(value))}, not a number")
     return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

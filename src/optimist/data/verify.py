@@ -1,16 +1,14 @@
 """Checks of a whole dataset folder: one line for each problem."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.codec import Decoder
-from optimist.data.disk.files import TEMPORARY, checked_path, naming
+from optimist.data.disk.files import TEMPORARY, checked_path, hash_of_file
 from optimist.data.disk.manifest import Manifest, Shard
-from optimist.data.disk.reader import read_timeline, wrong_options
+from optimist.data.disk.reader import read_timeline, wrong_values
 from optimist.data.disk.shard import open_frames, read_steps
 from optimist.data.transition import Columns, Spec
 from optimist.errors import DataError, some_of
@@ -25,86 +23,65 @@ def verify(path: str | Path) -> list[str]:
         return [str(problem)]
     if "unfinished" in manifest.provenance:
         return _does_not_open(folder)
-    problems = _unlisted(folder, manifest)
+    names = {each.name for each in folder.iterdir() if each.name.endswith((".arrow", TEMPORARY))}
+    problems = [
+        f"{folder / name} is not in the manifest: a leftover of a crash, another file, or the manifest is old"
+        for name in sorted(names - manifest.file_names)
+    ]
     if (folder / manifests.NAME).read_text(encoding="utf-8") != manifest.text():
         problems.append(
             f"{folder / manifests.NAME} is not written as optimist writes it; restore it from a copy"
         )
-    hashes = {file.sha256: file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
+    hashes = {file.sha256: file.file for shard in manifest.shards for file in shard.files}
 
     def wrong(shard: Shard) -> list[str]:
         return _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(folder, shard, manifest)
 
     # The last one first: a recording that goes on may replace it, and names its successor in a new manifest.
     newest = [problem for shard in manifest.shards[-1:] for problem in wrong(shard)]
-    if newest and _is_old(folder, manifest):
-        return verify(folder)
+    if newest:
+        try:
+            is_old = manifests.read(folder) != manifest
+        except DataError:
+            is_old = True
+        if is_old:
+            return verify(folder)
     problems += [problem for shard in manifest.shards[:-1] for problem in wrong(shard)]
     return problems + newest or _does_not_open(folder)
-
-
-def _is_old(folder: Path, manifest: Manifest) -> bool:
-    try:
-        return manifests.read(folder) != manifest
-    except DataError:
-        return True
-
-
-def _unlisted(folder: Path, manifest: Manifest) -> list[str]:
-    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
-    ours = (".arrow", TEMPORARY)
-    found = {path.name for path in folder.iterdir() if path.name.endswith(ours)} - listed
-    return [
-        f"{folder / name} is not in the manifest: a leftover of a crash, another file, or the manifest is old"
-        for name in sorted(found)
-    ]
 
 
 def _wrong_files(folder: Path, shard: Shard, spec: Spec, hashes: dict[str, str]) -> list[str]:
     """The problems in the bytes of a shard's two files."""
     problems = []
-    for file, rows in ((shard.steps, shard.step_rows), (shard.frames, shard.frame_rows)):
+    for file, rows in zip(shard.files, (shard.step_rows, shard.frame_rows), strict=True):
+        path, whole = folder / file.file, f"rows 0 to {rows - 1}"
         try:
-            found = _sha256(checked_path(folder, file))
+            digest = hash_of_file(checked_path(folder, file))
         except (DataError, OSError) as problem:
-            problems.append(f"{problem} (rows 0 to {rows - 1})")
+            problems.append(f"{problem} ({whole})")
             continue
-        if found in hashes and found != file.sha256:
-            problems.append(
-                f"{folder / file.file} (rows 0 to {rows - 1}) holds the contents of {hashes[found]}"
-            )
-        elif found != file.sha256:
-            where = (
-                _damaged_frames(folder, shard, spec)
-                if file is shard.frames
-                else f"within rows 0 to {rows - 1}"
-            )
-            problems.append(f"{folder / file.file} is damaged ({where}); restore it from a copy")
+        if digest in hashes and digest != file.sha256:
+            problems.append(f"{path} ({whole}) holds the contents of {hashes[digest]}")
+        elif digest != file.sha256:
+            damaged = _damaged_frames(folder, shard, spec) if file is shard.frames else None
+            where = f"rows {damaged}" if damaged else f"within {whole}"
+            problems.append(f"{path} is damaged ({where}); restore it from a copy")
     return problems
 
 
-def _damaged_frames(folder: Path, shard: Shard, spec: Spec) -> str:
-    """The rows that do not decode; all rows if the frames' checksums find none."""
-    everywhere = f"within rows 0 to {shard.frame_rows - 1}"
+def _damaged_frames(folder: Path, shard: Shard, spec: Spec) -> str | None:
+    """The rows that do not decode; None if the frames' checksums find none."""
+    damaged = np.zeros(shard.frame_rows, bool)
     try:
         decoder = open_frames(folder, shard.frames, shard.frame_rows, spec)
     except DataError:
-        return everywhere
-    damaged = np.array([not _decodes(decoder, row) for row in range(shard.frame_rows)])
-    return f"rows {_some(damaged)}" if damaged.any() else everywhere
-
-
-def _decodes(decoder: Decoder, row: int) -> bool:
-    try:
-        decoder.decode(np.array([row]))
-    except DataError:
-        return False
-    return True
-
-
-def _sha256(path: Path) -> str:
-    with naming(path), open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return None
+    for row in range(shard.frame_rows):
+        try:
+            decoder.decode(np.array([row]))
+        except DataError:
+            damaged[row] = True
+    return _some(damaged) if damaged.any() else None
 
 
 def _wrong_rows(folder: Path, shard: Shard, manifest: Manifest) -> list[str]:
@@ -113,8 +90,7 @@ def _wrong_rows(folder: Path, shard: Shard, manifest: Manifest) -> list[str]:
     try:
         steps = read_steps(folder, shard.steps, shard.step_rows, spec, manifest.columns)
         frames = open_frames(folder, shard.frames, shard.frame_rows, spec)
-        frames.check_size()
-        frames.check_finite()
+        frames.check()
         for start in range(0, shard.frame_rows, frames.rows_at_once):
             frames.decode(np.arange(start, min(start + frames.rows_at_once, shard.frame_rows)))
     except DataError as problem:
@@ -132,9 +108,7 @@ def _wrong_values(steps: Columns, shard: Shard, spec: Spec) -> Iterator[str]:
     wrong = {
         "the lane is not the manifest's": steps["lane"] != lanes,
         "the time does not increase": np.append(False, within & (np.diff(steps["time"]) <= 0)),
-        "the reward is not finite": ~np.isfinite(steps["reward"]),
-        "the action is outside the spec": spec.outside(steps["action"]),
-        **wrong_options(steps, spec),
+        **wrong_values(steps, spec),
     }
     yield from (f"rows {_some(rows)}: {what}" for what, rows in wrong.items() if rows.any())
     for block, episodes, stop in zip(shard.blocks, closed, last, strict=True):

@@ -1,11 +1,11 @@
-"""Views of a dataset, which select ranges of its steps without a copy, and the episodes in them."""
+"""Views of a dataset, ranges of its steps without a copy: their episodes, and what they earned."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from optimist.data.rules.joining import LeftOut
 from optimist.data.timeline import Timeline, decoded_stacks, stacked
 from optimist.data.transition import Spec, Transition, number, whole_number
 from optimist.errors import DataError, in_one_line
+
+RETURNS_AT_ONCE = 2**20  # steps that are summed at once, so that a long log needs little memory
+NEGLIGIBLE = 1e-9  # a weight below which further rewards are left out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,13 +78,12 @@ class View:
     def first(self, count: int) -> Self:
         """The first `count` transitions by time; it may cut episodes."""
         count = self._checked("first", count)
-        kept = self._kept_before(min(count, len(self)))
-        return self._view(self.starts, self.starts + kept, f"first({count})")
+        return self._view(self.starts, self.starts + self._kept_before(count), f"first({count})")
 
     def last(self, count: int) -> Self:
         """The last `count` transitions by time; it may cut episodes."""
         count = self._checked("last", count)
-        dropped = self._kept_before(max(len(self) - count, 0))
+        dropped = self._kept_before(len(self) - count)
         return self._view(self.starts + dropped, self.stops, f"last({count})")
 
     def fraction(self, share: float, seed: int = 0) -> Self:
@@ -124,10 +126,20 @@ class View:
 
     def played_by(self, seed: int) -> Self:
         """The steps of one player, for data that several players with different seeds recorded."""
-        players, lanes = _players(self.provenance)
+        players, collection = self.provenance.get("seeds", []), self.provenance.get("collection", {})
+        lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
+        if not isinstance(players, list) or (
+            players and (type(lanes) is not int or not 0 < lanes < 2**31)
+        ):  # the file may say anything
+            raise DataError("the data does not say which lanes each player had; record it again")
+        if len(players) > 1 and self.provenance.get("appended"):
+            raise DataError(
+                "steps were appended to a recording of several players, so it is not known who played which; "
+                "learn from the whole log, or keep the recordings apart"
+            )
         if seed not in players:
-            known = in_one_line(", ".join(map(str, players)) or "none")
-            raise DataError(f"no player with seed {seed} was recorded; recorded seeds: {known}")
+            seeds = in_one_line(", ".join(map(str, players)) or "none")
+            raise DataError(f"no player with seed {seed} was recorded; recorded seeds: {seeds}")
         # A recording that was continued has new lanes for all players, in the same order.
         timeline = self.timeline
         lane = timeline.lanes[np.searchsorted(timeline.lane_starts, self.starts, side="right") - 1]
@@ -142,8 +154,9 @@ class View:
 
     def _kept_before(self, count: int) -> np.ndarray:
         """How many steps of each range are among the view's first `count`."""
-        if count == 0:
+        if count <= 0:
             return np.zeros(len(self.starts), np.int64)
+        count = min(count, len(self))
         time = self.timeline.time
         latest = np.partition(time[self.steps()], count - 1)[count - 1]
         early = np.concatenate([[0], np.cumsum(time <= latest)])
@@ -160,18 +173,16 @@ class View:
         part = replace(
             self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint, recording=recording
         )
-        return part if len(part) == len(self) else replace(part, provenance=part._provenance_of_part())
-
-    def _provenance_of_part(self) -> dict[str, Any]:
-        """That of the log, with the steps that this part may lack. Where an import left out steps is not
-        recorded, but each was the last of an episode without a terminal step."""
-        whole = LeftOut.said(self.provenance)
-        if not whole.steps:
-            return self.provenance
+        left_out = LeftOut.said(self.provenance)
+        if len(part) == len(self) or not left_out.steps:
+            return part
+        # Where an import left out steps is not recorded, but each was the last of an episode without a
+        # terminal step.
         ends = np.append(self.timeline.episode_starts[1:], len(self.timeline))
-        lacking = np.isin(self.stops, ends) & ~self.timeline.terminal[self.stops - 1]
+        lacking = np.isin(part.stops, ends) & ~self.timeline.terminal[part.stops - 1]
         others = {name: value for name, value in self.provenance.items() if name != "left_out"}
-        return LeftOut(min(whole.steps, int(lacking.sum())), at_most=True).noted_in(others)
+        left_out = LeftOut(min(left_out.steps, int(lacking.sum())), at_most=True)
+        return replace(part, provenance=left_out.noted_in(others))
 
 
 def episodes_in_words(count: int) -> str:
@@ -233,10 +244,8 @@ class Episode:
 
         def observation(step: int) -> np.ndarray:
             at = int(first - earliest) + step
-            found: np.ndarray = stacked(
-                lambda back: frames[max(0, at - back)], self._age[step], self.spec.stack
-            )
-            return self.spec.in_users_layout(found)
+            stack = stacked(lambda back: frames[max(0, at - back)], self._age[step], self.spec.stack)
+            return self.spec.in_users_layout(stack)
 
         columns = zip(self.actions, self.rewards, strict=True)
         following = observation(0)
@@ -313,21 +322,64 @@ class Episodes(Sequence[Episode]):
         return f"{episodes_in_words(len(self))}, {len(complete):,} of them complete{mean}"
 
 
-def _players(provenance: dict[str, Any]) -> tuple[list[int], int]:
-    """The recorded seeds and the number of lanes of each; DataError if the file's values are impossible."""
-    players, collection = provenance.get("seeds", []), provenance.get("collection", {})
-    lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
-    if not isinstance(players, list) or (players and (type(lanes) is not int or not 0 < lanes < 2**31)):
-        raise DataError("the data does not say which lanes each player had; record it again")
-    if len(players) > 1 and provenance.get("appended"):
-        raise DataError(
-            "steps were appended to a recording of several players, so it is not known who played which; "
-            "learn from the whole log, or keep the recordings apart"
-        )
-    return players, lanes
-
-
 def _count(available: int, share: float) -> int:
     if not 0 < share <= 1:
         raise DataError(f"a share of {share} makes no view; choose one above 0 and at most 1")
     return max(1, round(available * share))
+
+
+class LoggedValues(NamedTuple):
+    """The discounted returns-to-go of a log, in numbers."""
+
+    mean: float
+    largest: float  # in size: of -5 and 3 it is 5
+
+
+def returns_to_go(view: View, gamma: float, *, clip: float | None = None) -> np.ndarray:
+    """The discounted sum of rewards from each step to the end of its range, (n,)."""
+    return np.concatenate([returns for returns, _ in _returns(view, gamma, clip, 1.0)])
+
+
+def logged_values(view: View, gamma: float, *, clip: float | None = None, scale: float = 1.0) -> LoggedValues:
+    """The mean and the largest return-to-go, of rewards scaled and then clipped as in training.
+
+    An episode whose end is not in the log goes on unseen: what follows counts as the mean return-to-go. That
+    mean is the solution of mean = (sum of logged rewards + mean * sum of weights of what follows) / steps."""
+    total, unseen, largest = 0.0, 0.0, 0.0
+    for returns, following in _returns(view, gamma, clip, scale):
+        total += returns.sum()
+        unseen += following.sum()
+        largest = max(largest, float(np.abs(returns).max()))
+    seen = len(view) - unseen
+    if unseen == 0 or seen <= NEGLIGIBLE * len(view):  # without discount and without an end, nothing is known
+        return LoggedValues(total / len(view), largest)
+    mean = total / seen
+    whole = (returns + mean * following for returns, following in _returns(view, gamma, clip, scale))
+    return LoggedValues(mean, max(float(np.abs(each).max()) for each in whole))
+
+
+def _returns(
+    view: View, gamma: float, clip: float | None, scale: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of each step the discounted sum of its range's rewards from there on, and the weight of what follows
+    the range: 0 if the range ends with a terminal step."""
+    first, ranges = 0, len(view.starts)
+    while first < ranges:
+        last = max(
+            first + 1,
+            int(np.searchsorted(view.offsets, view.offsets[first] + RETURNS_AT_ONCE, side="right")) - 1,
+        )
+        positions = np.arange(view.offsets[first], view.offsets[last])
+        number = view.ranges_at(positions)
+        steps, stop = view.steps_at(positions), view.stops[number]
+        rewards = scale * view.timeline.reward[steps].astype(np.float64)
+        rewards = rewards if clip is None else np.clip(rewards, -clip, clip)
+        left = stop - steps
+        # Over the steps that a range still has, by doubling: the sum over 2n steps is the sum over n plus
+        # gamma^n times the sum over n that begins n steps later.
+        sums, count, weight = rewards.copy(), 1, gamma
+        while count < left.max() and weight > NEGLIGIBLE:
+            sums[:-count] += np.where(left[:-count] > count, weight * sums[count:], 0)
+            count, weight = 2 * count, weight * weight
+        yield sums, gamma**left * ~view.timeline.terminal[stop - 1]
+        first = last

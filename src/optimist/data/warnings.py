@@ -25,12 +25,9 @@ THIN = 0.01  # share of the steps
 SHOWN = 6  # names in a list
 
 
-def warnings(dataset: View) -> list[str]:
+def warnings(dataset: View, look: Look | None = None) -> list[str]:
     """None if nothing is remarkable. If frames are damaged, a line says so."""
-    return warnings_of(Look(dataset))
-
-
-def warnings_of(look: Look) -> list[str]:
+    look = look or Look(dataset)
     lines = [line for about in OF_STEPS for line in about(look)]
     try:
         return lines + [line for about in OF_OBSERVATIONS for line in about(look)]
@@ -103,7 +100,8 @@ def _about_observations(look: Look) -> Iterator[str]:
         yield from _about_images(seen)
     elif features.constant.all():
         yield "the observation is always the same: an agent can only learn which action is best on average"
-    elif not _is_flags(features):
+    elif not (np.isin(features.low, (0, 1)).all() and np.isin(features.high, (0, 1)).all()):
+        # Not only flags, as a coded category has, of which some values may be rare.
         own = "collection" in look.dataset.provenance  # by default these are not standardised
         remedy = "standardise them: --observations standard" if own else "train standardises them"
         yield from _about_features(features, look.feature, remedy)
@@ -113,11 +111,6 @@ def _about_observations(look: Look) -> Iterator[str]:
                 f"{whose}: there are values more than {FARTHEST:g} deviations from the mean, and train reads "
                 f"them all as {FARTHEST:g}; if they need different actions, log the logarithm"
             )
-
-
-def _is_flags(features: Features) -> bool:
-    """Are all features 0 or 1, as a coded category is? Some of its values may be rare."""
-    return bool(np.isin(features.low, (0, 1)).all() and np.isin(features.high, (0, 1)).all())
 
 
 def _about_images(seen: np.ndarray) -> Iterator[str]:
@@ -214,20 +207,19 @@ def _about_width(look: Look) -> Iterator[str]:
         )
 
 
-def _about_probabilities(look: Look) -> Iterator[str]:
-    timeline, steps = look.dataset.timeline, look.dataset.steps()
-    if timeline.probability is None or not look.spec.discrete:
-        return
-    allowed = None if timeline.allowed is None else timeline.allowed[steps]
-    known = Propensities(look.spec.actions).add(look.action, timeline.probability[steps], allowed)
-    yield from known.doubts(look.spec.action_names)
-
-
 def _about_order(look: Look) -> Iterator[str]:
     """What columns that were left out say, which the import saw."""
     doubts = look.dataset.provenance.get(DOUBTS)
     if isinstance(doubts, list):
         yield from (in_one_line(each, 400) for each in doubts)
+
+
+def _about_probabilities(look: Look) -> Iterator[str]:
+    timeline, steps = look.dataset.timeline, look.dataset.steps()
+    if timeline.probability is not None and look.spec.discrete:
+        allowed = None if timeline.allowed is None else timeline.allowed[steps]
+        sums = Propensities(look.spec.actions).add(look.action, timeline.probability[steps], allowed)
+        yield from sums.doubts(look.spec.action_names)
 
 
 def _about_best(look: Look) -> Iterator[str]:

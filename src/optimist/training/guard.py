@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.agents import short_name
-from optimist.data.returns_to_go import LoggedValues
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.transition import Spec
+from optimist.data.views import LoggedValues
 from optimist.training.learner import Learner, TrainState
 from optimist.training.settings import CONTINUE, FREEZE, STOP
 from optimist.training.storage.run_folder import Alarm

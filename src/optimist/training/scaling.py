@@ -16,9 +16,8 @@ import numpy as np
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.look import FARTHEST, feature_names
-from optimist.data.returns_to_go import logged_values
 from optimist.data.transition import Spec
-from optimist.data.views import View
+from optimist.data.views import View, logged_values
 from optimist.errors import RunError, UsageError, some_of
 
 # A reward is an outlier if it is so many times as large as every smaller one: among purchases of 10 to 1,000

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from optimist.data.dataset import Dataset
-from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.data.sampling import SAMPLERS, Sampler
-from optimist.data.views import episodes_in_words
+from optimist.data.views import LoggedValues, episodes_in_words, logged_values
 from optimist.training.settings import AUTO, Training
 
 HELD_OUT_BATCH = 256  # transitions

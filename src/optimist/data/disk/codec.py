@@ -120,22 +120,18 @@ class Decoder:
         dictionary = encoded.dictionary
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
-    def check_size(self) -> None:
-        """Compare the first frame's size with the spec's, before memory for many frames is allocated."""
-        if self._borders is None or not len(self._borders):
-            return
-        start, stop = self._borders[0].tolist()
-        try:
-            self._check_sizes([self._data[start:stop]])
-        except (zstandard.ZstdError, ValueError) as problem:
-            raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
-
-    def check_finite(self) -> None:
-        """Raise DataError if a float of any row is NaN or infinite."""
-        if self.spec.frame_dtype != "float32":
-            return
-        for start in range(0, len(self._data), self.rows_at_once):
-            finite = np.isfinite(self._data[start : start + self.rows_at_once]).all(axis=1)
+    def check(self) -> None:
+        """Raise DataError if the first frame has another size than the spec's, which is looked at before
+        memory for many frames is allocated, or if a float of any row is NaN or infinite."""
+        if self._borders is not None and len(self._borders):
+            start, stop = self._borders[0].tolist()
+            try:
+                self._check_sizes([self._data[start:stop]])
+            except (zstandard.ZstdError, ValueError) as problem:
+                raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
+        floats = self._data if self.spec.frame_dtype == "float32" else ()
+        for start in range(0, len(floats), self.rows_at_once):
+            finite = np.isfinite(floats[start : start + self.rows_at_once]).all(axis=1)
             if not finite.all():
                 row = start + finite.argmin()
                 raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without them")
@@ -167,30 +163,24 @@ class Decoder:
             return
         data, size, target = self._data, self._frame_bytes, memoryview(packed.reshape(-1).data)
         blobs = [data[start:stop] for start, stop in self._borders[rows].tolist()]
-        few = len(rows) < (FEW_ROWS if size < LARGE else 2)
+        # A fresh decompressor each time: a kept one is neither thread-safe nor small.
+        decompressor: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary)
         try:
-            pixels = self._one_by_one(blobs) if few else self._together(blobs)
+            if len(rows) < (FEW_ROWS if size < LARGE else 2):
+                self._check_sizes(blobs)
+                pixels: Iterable[Any] = map(decompressor.decompress, blobs)
+            else:  # all of them in one call, during which other threads can run
+                sizes = _sizes(len(blobs), size)
+                pixels = decompressor.multi_decompress_to_buffer(blobs, decompressed_sizes=sizes)
             for start, frame in zip(range(0, len(target), size), pixels, strict=True):
                 target[start : start + size] = frame
         except (zstandard.ZstdError, ValueError, MemoryError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
 
-    def _one_by_one(self, blobs: list[memoryview]) -> Iterable[Any]:
-        # A fresh decompressor each time: a kept one is neither thread-safe nor small.
-        decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
-        self._check_sizes(blobs)
-        return map(decompressor.decompress, blobs)
-
     def _check_sizes(self, blobs: list[memoryview]) -> None:
         """Raise ValueError for a header with another size: decompressing would allocate that many bytes."""
         if any(zstandard.frame_content_size(blob) != self._frame_bytes for blob in blobs):
             raise ValueError(f"its header does not say {self._frame_bytes} bytes")
-
-    def _together(self, blobs: list[memoryview]) -> Iterable[Any]:
-        """Decompress all of them in one call, during which other threads can run."""
-        decompressor: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary)
-        sizes = _sizes(len(blobs), self._frame_bytes)
-        return decompressor.multi_decompress_to_buffer(blobs, decompressed_sizes=sizes)
 
 
 @lru_cache(maxsize=32)

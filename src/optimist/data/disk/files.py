@@ -96,36 +96,32 @@ def check_hash(folder: Path, file: File, held: Any = None) -> None:
     """Read all of a file, or of its map if that is `held`; raise DataError if its hash differs."""
     path = folder / file.file
     try:
-        found = _hash_of_file(checked_path(folder, file)) if held is None else _hash_of(held)
+        digest = (
+            hash_of_file(checked_path(folder, file)) if held is None else hashlib.sha256(held).hexdigest()
+        )
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem.strerror}); restore it from a copy") from problem
-    if found != file.sha256:
+    if digest != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; restore it from a copy")
 
 
-def _hash_of(content) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _hash_of_file(path: Path) -> str:
-    with open(path, "rb") as stream:
+def hash_of_file(path: Path) -> str:
+    with naming(path), open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_whole(path: Path, content) -> File:
+def write_whole(path: Path, content: Any) -> File:
     """Write a file with these bytes; after a crash it is there whole or not at all."""
-    if len(content) < WORTH_A_THREAD:
-        _store(path, content)
-        return File(path.name, len(content), _hash_of(content))
-    with ThreadPoolExecutor(1, "hashing") as thread:  # the processor hashes while the disk writes
-        digest = thread.submit(hashlib.sha256, content)
-        _store(path, content)
-        return File(path.name, len(content), digest.result().hexdigest())
-
-
-def _store(path: Path, content) -> None:
-    with stored_whole(path, len(content)) as stream:
-        stream.write(content)
+    large = len(content) >= WORTH_A_THREAD
+    with ThreadPoolExecutor(1, "hashing") if large else contextlib.nullcontext() as thread:
+        digest = thread and thread.submit(
+            hashlib.sha256, content
+        )  # the processor hashes while the disk writes
+        with stored_whole(path, len(content)) as stream:
+            stream.write(content)
+        return File(
+            path.name, len(content), (digest.result() if digest else hashlib.sha256(content)).hexdigest()
+        )
 
 
 @contextlib.contextmanager
@@ -236,9 +232,16 @@ def check_is_file(path: Path) -> None:
 
 
 def remember(path: Path, length: int) -> None:
-    """Note a file that is about to be mapped."""
+    """Note a file that is about to be mapped, and handle SIGBUS where it would end the process without a
+    word. A handler of somebody else stays; Windows does not let anybody shorten a mapped file."""
+    global _handler
     _lengths[str(path)] = length
-    _explain_bus_errors()
+    if _handler or faulthandler.is_enabled() or not hasattr(signal, "SIGBUS"):
+        return
+    if signal.getsignal(signal.SIGBUS) == signal.SIG_DFL:
+        _handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(_explain)
+        # Python's own handlers run after the failed instruction, which would fail again and again.
+        ctypes.CDLL(None).signal(signal.SIGBUS, _handler)
 
 
 def check_length(path: str) -> None:
@@ -249,26 +252,12 @@ def check_length(path: str) -> None:
 
 def _shortened(path: str, length: int) -> str | None:
     try:
-        found = os.stat(path).st_size
+        size = os.stat(path).st_size
     except OSError:
         return None  # removed or renamed: the map still has all of it
-    if found >= length:
+    if size >= length:
         return None
-    return (
-        f"{path} was cut short while it was read: {found} bytes instead of {length}; restore it from a copy"
-    )
-
-
-def _explain_bus_errors() -> None:
-    """Handle SIGBUS where it would end the process without a word; a handler of somebody else stays."""
-    global _handler
-    if not hasattr(signal, "SIGBUS"):  # Windows does not let anybody shorten a mapped file
-        return
-    if _handler or faulthandler.is_enabled() or signal.getsignal(signal.SIGBUS) != signal.SIG_DFL:
-        return
-    _handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(_explain)
-    # Python's own handlers run after the failed instruction, which would fail again and again.
-    ctypes.CDLL(None).signal(signal.SIGBUS, _handler)
+    return f"{path} was cut short while it was read: {size} bytes instead of {length}; restore it from a copy"
 
 
 def _explain(number: int) -> None:

@@ -19,7 +19,7 @@ from optimist.data.disk.manifest import Manifest, Shard
 from optimist.data.disk.shard import MEND, mapped, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import COLUMNS, NEXT, OF_STEPS, Column, Columns, Spec
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
@@ -76,13 +76,6 @@ def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - _running_total(counts), counts) + np.arange(counts.sum())
 
 
-def _held(folder: Path, manifest: Manifest) -> Maps:
-    """The maps of the last shard's files. A recording replaces them by longer ones, and a map keeps what the
-    manifest names."""
-    files = [file for shard in manifest.shards[-1:] for file in (shard.steps, shard.frames)]
-    return {file.file: mapped(folder, file) for file in files}
-
-
 def _read(folder: Path, file: File, held: Maps, read: Callable[[Any], Found]) -> Found:
     """Read a file, or its map if it was replaced since it was opened."""
     try:
@@ -117,20 +110,17 @@ class ShardFrames:
         if number not in self._decoders:
             with self._opening[number]:
                 if number not in self._decoders:
-                    self._decoders[number] = self._checked(number)
+                    shard = self.manifest.shards[number]
+                    opened = partial(self._opened, shard)
+                    self._decoders[number] = _read(self.folder, shard.frames, self._held, opened)
         decoder = self._decoders[number]
         check_length(decoder.name)
         return decoder
 
-    def _checked(self, number: int) -> Decoder:
-        shard = self.manifest.shards[number]
-        return _read(self.folder, shard.frames, self._held, partial(self._opened, shard))
-
     def _opened(self, shard: Shard, held: Any) -> Decoder:
         check_hash(self.folder, shard.frames, held)
         decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec, held)
-        decoder.check_size()
-        decoder.check_finite()
+        decoder.check()
         return decoder
 
     def _empty(self, count: int) -> np.ndarray:
@@ -146,24 +136,22 @@ class ShardFrames:
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """The frames with these numbers; threads decode large requests."""
-        frames, groups = self._empty(len(indices)), self._by_shard(indices)
+        frames = self._empty(len(indices))
+        block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
+        rows = self.layout.file_frame[block] + indices - self.layout.timeline_frame[block]
+        shards = self.layout.shard[block]
+        order = np.argsort(shards, kind="stable")
+        borders = np.flatnonzero(np.diff(shards[order], prepend=-1, append=-1)).tolist()
+        places = [order[start:stop] for start, stop in pairwise(borders)]
+        groups = [(int(shards[each[0]]), each, rows[each]) for each in places]
         if frames.nbytes < BYTES_WORTH_THREADS or len(groups) < 2:
             self._fill(frames, groups)
         else:
             list(self._pool.map(partial(self._fill, frames), [groups[n::THREADS] for n in range(THREADS)]))
         return frames
 
-    def _by_shard(self, indices: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """(shard, places among the indices, rows in the shard's file) for every shard that is needed."""
-        block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
-        rows = self.layout.file_frame[block] + indices - self.layout.timeline_frame[block]
-        shards = self.layout.shard[block]
-        order = np.argsort(shards, kind="stable")
-        borders = np.flatnonzero(np.diff(shards[order], prepend=-1, append=-1)).tolist()
-        groups = [order[start:stop] for start, stop in pairwise(borders)]
-        return [(int(shards[group[0]]), group, rows[group]) for group in groups]
-
     def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
+        """Decode the frames of these shards: their places among the frames, and their rows in the file."""
         for shard, places, rows in groups:
             first, last = int(places[0]), int(places[-1])
             if last - first == len(places) - 1:  # adjacent, as the frames of a transition are
@@ -177,27 +165,24 @@ class ShardFrames:
 
     def decoded(self) -> np.ndarray:
         self._decoder(0)  # check the size of a frame before memory for all of them is allocated
-        frames = self._empty(int(self.layout.frames.sum()))
-        with ThreadPoolExecutor(THREADS) as pool:
-            work = partial(self._decode_shard, frames)
-            list(pool.map(work, range(len(self.manifest.shards))))
-        return frames
+        layout, frames = self.layout, self._empty(int(self.layout.frames.sum()))
 
-    def _decode_shard(self, frames: np.ndarray, number: int) -> None:
-        blocks = self.layout.blocks(number)
-        counts = self.layout.frames[blocks]
-        rows = _spread(self.layout.file_frame[blocks], counts)
-        places = _spread(self.layout.timeline_frame[blocks], counts)
-        decoder = self._decoder(number)
-        for start in range(0, len(rows), decoder.rows_at_once):
-            part = slice(start, start + decoder.rows_at_once)
-            frames[places[part]] = decoder.decode(rows[part])
+        def decode(shard: int) -> None:
+            blocks, decoder = layout.blocks(shard), self._decoder(shard)
+            rows = _spread(layout.file_frame[blocks], layout.frames[blocks])
+            places = _spread(layout.timeline_frame[blocks], layout.frames[blocks])
+            for start in range(0, len(rows), decoder.rows_at_once):
+                part = slice(start, start + decoder.rows_at_once)
+                frames[places[part]] = decoder.decode(rows[part])
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(decode, range(len(self.manifest.shards))))
+        return frames
 
 
 def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     """The timeline of a dataset folder; reads and checks every steps file, and no frames."""
-    if "unfinished" in manifest.provenance:
-        raise DataError(f"{folder} is not complete: {in_one_line(manifest.provenance['unfinished'])}")
+    manifest.check_complete(folder)
     if not manifest.shards:
         raise DataError(f"{folder} is empty: record into it first")
     for shard in manifest.shards:
@@ -205,7 +190,10 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
         path = checked_path(folder, shard.steps)
         if shard.step_rows * FEWEST_BYTES_PER_STEP > shard.steps.bytes:
             raise DataError(f"{path} is too small for the {shard.step_rows} steps of the manifest; {MEND}")
-    layout, held = Layout.of(manifest), _held(folder, manifest)
+    layout = Layout.of(manifest)
+    # The maps of the last shard's files. A recording replaces them by longer ones, and a map keeps what the
+    # manifest names.
+    held = {file.file: mapped(folder, file) for file in manifest.shards[-1].files}
     columns = partial(_columns, folder, manifest, layout, held)
     numbers, first = np.unique(layout.lane, return_index=True)
     needed = [column for column in OF_STEPS if not column.is_optional or column.name in manifest.columns]
@@ -234,7 +222,12 @@ def _columns(
         file, rows_there = shards[number].steps, shards[number].step_rows
         read = partial(read_steps, folder, file, rows_there, spec, manifest.columns)
         steps = _read(folder, file, held, read)
-        _check_values(folder / shards[number].steps.file, steps, spec)
+        for what, wrong in wrong_values(steps, spec).items():
+            if wrong.any():
+                raise DataError(
+                    f"{folder / file.file} holds {what} in row {wrong.argmax()}; `optimist data verify` "
+                    "lists all of them"
+                )
         numbers = (layout.file_step[blocks], layout.timeline_step[blocks], layout.steps[blocks])
         parts = list(zip(*(array.tolist() for array in numbers), strict=True))
         for name, column in columns.items():
@@ -247,28 +240,19 @@ def _columns(
     return columns
 
 
-def wrong_options(steps: Columns, spec: Spec) -> dict[str, np.ndarray]:
-    """The rows with impossible values in the optional columns, by the name of the problem."""
-    wrong = {}
+def wrong_values(steps: Columns, spec: Spec) -> dict[str, np.ndarray]:
+    """The rows with impossible values, by the name of the problem."""
+    outside = spec.outside(steps["action"])
+    wrong = {
+        "an action outside the spec": outside,
+        "a reward that is not finite": ~np.isfinite(steps["reward"]),
+    }
     if (probability := steps.get("probability")) is not None:
         wrong["a probability that is not above 0 and at most 1"] = ~((probability > 0) & (probability <= 1))
     if (allowed := steps.get("allowed")) is not None:
-        inside = np.where(spec.outside(steps["action"]), 0, steps["action"])
+        inside = np.where(outside, 0, steps["action"])
         wrong["an action that its mask does not allow"] = ~Masks(allowed, spec.actions).allow(inside)
     if (after := steps.get(NEXT)) is not None:
         beyond = 0xFF >> (spec.actions - 1) % 8 + 1  # the bits of the last byte that belong to no action
         wrong["a mask of the next state that allows an action outside the spec"] = (after[:, -1] & beyond) > 0
     return wrong
-
-
-def _check_values(path: Path, steps: Columns, spec: Spec) -> None:
-    wrong = {
-        "an action outside the spec": spec.outside(steps["action"]),
-        "a reward that is not finite": ~np.isfinite(steps["reward"]),
-        **wrong_options(steps, spec),
-    }
-    for what, rows in wrong.items():
-        if rows.any():
-            raise DataError(
-                f"{path} holds {what} in row {rows.argmax()}; `optimist data verify` lists all of them"
-            )

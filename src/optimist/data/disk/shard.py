@@ -33,24 +33,8 @@ def _arrow_type(column: Column, spec: Spec) -> pa.DataType:
 
 def steps_content(steps: Columns, spec: Spec) -> pa.Buffer:
     schema = steps_schema(spec, steps.keys())
-    columns = [_step_column(steps[field.name], field.type) for field in schema]
+    columns = [_column(steps[field.name], field.type) for field in schema]
     return _arrow_file(pa.record_batch(columns, schema=schema))
-
-
-def _step_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(_uncopied(values.ravel(), kind.value_type), kind.list_size)
-    if pa.types.is_boolean(kind):
-        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(kind, len(values), [None, bits])
-    return _uncopied(values, kind)
-
-
-def _uncopied(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Numbers or bytes as a column; `pa.array` would import pandas first."""
-    dtype = kind.to_pandas_dtype() if pa.types.is_primitive(kind) else None
-    content = np.ascontiguousarray(values, dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
 
 
 def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
@@ -58,9 +42,26 @@ def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
     metadata: dict[str, str | bytes] = {"encoding": "plain" if encoded.offsets is None else "zstd"}
     if encoded.dictionary:
         metadata["dictionary"] = encoded.dictionary
-    column = _frame_column(encoded, spec)
+    if encoded.offsets is None:
+        column = _column(encoded.data, _plain_type(spec))
+    else:
+        buffers = [None, pa.py_buffer(encoded.offsets), pa.py_buffer(encoded.data)]
+        column = pa.Array.from_buffers(pa.large_binary(), len(encoded), buffers)
     schema = pa.schema([("frame", column.type)], metadata=metadata)
     return _arrow_file(pa.record_batch([column], schema=schema))
+
+
+def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Numbers, flags, or rows of numbers or bytes as a column; `pa.array` would import pandas first."""
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(_column(values.ravel(), kind.value_type), kind.list_size)
+    if pa.types.is_boolean(kind):
+        content = np.packbits(values, bitorder="little")
+    else:
+        content = np.ascontiguousarray(
+            values, kind.to_pandas_dtype() if pa.types.is_primitive(kind) else None
+        )
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
 
 
 def write_shard(
@@ -89,16 +90,6 @@ def _blocks(steps: Columns) -> tuple[Block, ...]:
     is_open = ~ended[starts + counts - 1]
     numbers = (lanes.tolist(), counts.tolist(), (counts + closed + is_open).tolist(), is_open.tolist())
     return tuple(Block(*block) for block in zip(*numbers, strict=True))
-
-
-def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:
-    if encoded.offsets is not None:
-        buffers = [None, pa.py_buffer(encoded.offsets), pa.py_buffer(encoded.data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(encoded), buffers)
-    if spec.frame_dtype == "float32":
-        numbers = _uncopied(encoded.data.ravel(), pa.float32())
-        return pa.FixedSizeListArray.from_arrays(numbers, prod(spec.frame_shape))
-    return pa.Array.from_buffers(_plain_type(spec), len(encoded), [None, pa.py_buffer(encoded.data)])
 
 
 def _plain_type(spec: Spec) -> pa.DataType:
@@ -132,7 +123,7 @@ def read_steps(
         raise DataError(f"{path} is damaged: its hash differs; {MEND}")
     accepted = [steps_schema(spec, names) for names in (optional, {*optional} - {NEXT})]
     batch = _batch(pa.BufferReader(content), path, rows, accepted)
-    return {name: _numpy_rows(batch.column(name)) for name in batch.schema.names}
+    return {name: _rows(batch.column(name)) for name in batch.schema.names}
 
 
 def open_frames(folder: Path, file: File, rows: int, spec: Spec, held: pa.Buffer | None = None) -> Decoder:
@@ -143,15 +134,11 @@ def open_frames(folder: Path, file: File, rows: int, spec: Spec, held: pa.Buffer
     source = pa.BufferReader(mapped(folder, file) if held is None else held)
     batch = _batch(source, path, rows, accepted[: 1 if spec.frame_dtype == "float32" else 2])
     column = batch.column(0)
-    if pa.types.is_large_binary(column.type):
-        _, offsets, data = column.buffers()
-        dictionary = (batch.schema.metadata or {}).get(b"dictionary")
-        encoded = Encoded(memoryview(data or b""), np.frombuffer(offsets, np.int64, rows + 1), dictionary)
-    elif spec.frame_dtype == "float32":
-        encoded = Encoded(_numpy(column).reshape(rows, prod(spec.frame_shape)))
-    else:
-        pixels = np.frombuffer(column.buffers()[1], np.uint8, rows * stored_frame_bytes(spec))
-        encoded = Encoded(pixels.reshape(rows, -1))
+    if not pa.types.is_large_binary(column.type):
+        return Decoder(spec, Encoded(_rows(column)), str(path))
+    _, offsets, data = column.buffers()
+    dictionary = (batch.schema.metadata or {}).get(b"dictionary")
+    encoded = Encoded(memoryview(data or b""), np.frombuffer(offsets, np.int64, rows + 1), dictionary)
     return Decoder(spec, encoded, str(path))
 
 
@@ -187,16 +174,12 @@ def _batch(source, path: Path, rows: int, accepted: list[pa.Schema]) -> pa.Recor
     return batch
 
 
-def _numpy_rows(column: pa.Array) -> np.ndarray:
+def _rows(column: pa.Array) -> np.ndarray:
     """A column as an array whose first axis counts the rows."""
     if pa.types.is_fixed_size_binary(column.type):
         width = column.type.byte_width
         return np.frombuffer(column.buffers()[1], np.uint8, len(column) * width).reshape(len(column), width)
     if pa.types.is_fixed_size_list(column.type):
-        return _numpy(column).reshape(len(column), column.type.list_size)
-    return _numpy(column)
-
-
-def _numpy(column: pa.Array) -> np.ndarray:
-    values = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
-    return values.to_numpy(zero_copy_only=False)
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        return values.reshape(len(column), column.type.list_size)
+    return column.to_numpy(zero_copy_only=False)

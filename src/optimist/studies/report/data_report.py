@@ -13,7 +13,7 @@ from PIL import Image
 from optimist.data.dataset import Dataset
 from optimist.data.look import Look, card, follows_time, mean_interval
 from optimist.data.views import episodes_in_words
-from optimist.data.warnings import warnings_of
+from optimist.data.warnings import warnings
 from optimist.studies.report.drawing import (
     COLOURS,
     INK,
@@ -49,7 +49,7 @@ SHOWN_ELSEWHERE = (  # facts in figures, or in the words about the spec
 def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) -> list[str]:
     """Write the page and return its warnings."""
     look = Look(dataset)
-    warned = warnings_of(look)
+    warned = warnings(dataset, look)
     write_html(
         out,
         "data.html.j2",
