@@ -122,15 +122,15 @@ def list_of(numbers, rows):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        *(("action", value, "action(?: is)? outside the spec") for value in (np.nan, np.inf, -1.5)),
-        ("reward", np.nan, "reward (?:that )?is not finite"),
+        *(("action", value, "an action outside the spec") for value in (np.nan, np.inf, -1.5)),
+        ("reward", np.nan, "a reward that is not finite"),
     ],
 )
 def test_wrong_values_under_right_hashes_are_named_and_not_trained_on(vectors, column, value, said):
     rewritten(vectors, spoiled(column, 7, np.float32(value)))
     (problem,) = verify(vectors)
-    assert re.search(f"rows 7: the {said}", problem)
-    with pytest.raises(DataError, match=f"steps-000000.arrow holds an? {said} in row 7"):
+    assert f"rows 7: {said}" in problem
+    with pytest.raises(DataError, match=f"steps-000000.arrow holds {said} in row 7"):
         open_dataset(vectors)
 
 

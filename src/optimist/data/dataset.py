@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -18,7 +18,7 @@ from optimist.data.intake import Intake, copy_into
 from optimist.data.machine import with_home
 from optimist.data.rules.checks import are_flags
 from optimist.data.rules.joining import Joining, at_ends, if_known, joined, with_last_frame
-from optimist.data.rules.log import Asked, Log, Part
+from optimist.data.rules.log import Asked, Log
 from optimist.data.rules.plan import Plan
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.timeline import MemoryFrames, Timeline, decoded_stacks
@@ -137,8 +137,15 @@ class Dataset(View):
             "allowed_actions": allowed_actions,
             "next_allowed_actions": next_allowed_actions,
         }
-        part = _part(columns)  # a log of one part
-        arrays = Log(part, lambda names: [{name: part[name] for name in names}], len(part["rewards"]), asked)
+        # A log of one part, with as many rows as there are observations.
+        part = {name: _array(name, values) for name, values in columns.items() if values is not None}
+        count = len(part["observations"]) if part["observations"].ndim else 0
+        for name, array in part.items():
+            if array.shape[:1] != (count,):
+                raise DataError(
+                    f"{name} are {array.shape} {array.dtype}: give {count} rows, one for each observation"
+                )
+        arrays = Log(part, lambda names: [{name: part[name] for name in names}], count, asked)
         plan = Plan.of(arrays)
         joining = Joining(plan.spec)
         pieces = [joining.add(rows) for rows in plan.parts(arrays)]
@@ -158,8 +165,8 @@ class Dataset(View):
             source=MemoryFrames(whole.frames),
         )
         digest = hashlib.sha256(json.dumps(plan.spec.as_json(), sort_keys=True).encode())
-        for array in (whole.frames, *timeline.columns.values()):
-            digest.update(np.ascontiguousarray(array).data)
+        for content in (whole.frames, *timeline.columns.values()):
+            digest.update(np.ascontiguousarray(content).data)
         origin = joining.left_out.noted_in(provenance or {})
         return Dataset.whole(plan.spec, timeline, digest.hexdigest(), origin)
 
@@ -230,18 +237,6 @@ def fingerprint_of(manifest: Manifest) -> str:
     hashes = [[shard.steps.sha256, shard.frames.sha256] for shard in manifest.shards]
     record = json.dumps([manifest.spec.as_json(), hashes], sort_keys=True)
     return hashlib.sha256(record.encode()).hexdigest()
-
-
-def _part(given: Mapping[str, Any]) -> Part:
-    """The given columns as arrays with as many rows as there are observations."""
-    part = {name: _array(name, values) for name, values in given.items() if values is not None}
-    count = len(part["observations"]) if part["observations"].ndim else 0
-    for name, array in part.items():
-        if array.shape[:1] != (count,):
-            raise DataError(
-                f"{name} are {array.shape} {array.dtype}: give {count} rows, one for each observation"
-            )
-    return part
 
 
 def _array(name: str, values: Any) -> np.ndarray:

@@ -325,47 +325,32 @@ def copy_into(intake: Intake, view: View) -> None:
     timeline, at_once = view.timeline, steps_per_shard(view.spec)
     lane = np.searchsorted(timeline.lane_starts, view.starts, side="right") - 1  # of each range
     first_ranges = np.flatnonzero(np.diff(lane, prepend=-1))
-    times = _times(view) if len(first_ranges) > 1 else None
+    times = None
+    if len(first_ranges) > 1:  # the place of each step in the order of time over all lanes
+        order = np.argsort(timeline.time[view.steps()], kind="stable")
+        times = np.empty_like(order)
+        times[order] = np.arange(len(order))
     borders = [*view.offsets[first_ranges].tolist(), len(view)]
     for number, (start, stop) in enumerate(pairwise(borders)):
         intake.begin_lane(int(timeline.lanes[lane[first_ranges[number]]]))
         for first in range(start, stop, at_once):
             positions = np.arange(first, min(first + at_once, stop))
-            intake.extend(_piece(view, positions), positions if times is None else times[positions])
-        intake.end_lane(_open_end(view, stop - 1))
-
-
-def _times(view: View) -> np.ndarray:
-    """The place of each step of the view in the order of time over all lanes."""
-    order = np.argsort(view.timeline.time[view.steps()], kind="stable")
-    times = np.empty_like(order)
-    times[order] = np.arange(len(order))
-    return times
-
-
-def _open_end(view: View, position: int) -> np.ndarray | None:
-    """The frame after this last step of a lane, if its episode has no end."""
-    timeline, (step,) = view.timeline, view.steps_at(np.array([position]))
-    if timeline.terminal[step] or _truncated(view, np.array([step]), np.array([position]))[0]:
-        return None
-    return timeline.frames(timeline.frame_of(step) + 1)
-
-
-def _truncated(view: View, steps: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Which of these steps a time limit ended, or the view by a cut. The last episode of a lane may have no
-    end, as in the recording."""
-    timeline = view.timeline
-    is_last = np.isin(positions + 1, view.offsets[1:])
-    ends_lane = np.isin(steps + 1, timeline.lane_stops)
-    return timeline.truncated[steps] | (is_last & ~timeline.terminal[steps] & ~ends_lane)
+            piece = _piece(view, positions)
+            intake.extend(piece, positions if times is None else times[positions])
+        goes_on = not (piece.steps["terminal"][-1] or piece.steps["truncated"][-1])
+        last = view.steps_at(positions[-1:])
+        intake.end_lane(timeline.frames(timeline.frame_of(last) + 1)[0] if goes_on else None)
 
 
 def _piece(view: View, positions: np.ndarray) -> Piece:
+    """These steps, of which a time limit truncated some, and the view others, by a cut. The last episode of a
+    lane may have no end, as in the recording."""
     timeline, steps = view.timeline, view.steps_at(positions)
-    truncated = _truncated(view, steps, positions)
-    columns = {name: column[steps] for name, column in timeline.columns.items()} | {"truncated": truncated}
+    columns = {name: column[steps] for name, column in timeline.columns.items()}
+    ends_range, ends_lane = np.isin(positions + 1, view.offsets[1:]), np.isin(steps + 1, timeline.lane_stops)
+    columns["truncated"] |= ends_range & ~columns["terminal"] & ~ends_lane
     if timeline.allowed is not None:
         columns[NEXT] = timeline.allowed_after(steps)  # the row after a cut is not saved
     frame = timeline.frame_of(steps)
-    ended = np.flatnonzero(columns["terminal"] | truncated)
+    ended = np.flatnonzero(columns["terminal"] | columns["truncated"])
     return Piece(timeline.frames(np.insert(frame, ended + 1, frame[ended] + 1)), columns)

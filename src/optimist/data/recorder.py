@@ -52,8 +52,8 @@ class Recorder:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(with_home(path)), spec, lanes
         self._folder, self._closed = GrowingFolder(self.path, spec, provenance), False
-        self._rows = max(1, shard_steps // lanes)
-        self._buffer = _Buffer(spec, lanes, self._rows)
+        self.shard_rows = max(1, shard_steps // lanes)  # the steps of every lane in a full shard
+        self._buffer = _Buffer(spec, lanes, self.shard_rows)
         self._spare: _Buffer | None = None
         self._handed_over: _Buffer | None = None  # full; perhaps not yet on disk
         self._writing: Future[None] | None = None
@@ -71,11 +71,6 @@ class Recorder:
     def provenance(self) -> dict[str, Any]:
         """What the folder says of the origin of its steps."""
         return self._folder.manifest.provenance
-
-    @property
-    def shard_rows(self) -> int:
-        """The number of steps of every lane in a full shard."""
-        return self._rows
 
     @property
     def whole_steps(self) -> int:
@@ -104,7 +99,7 @@ class Recorder:
         last = timeline.lane_stops[np.searchsorted(timeline.lanes, lanes)] - 1
         counts = {block.steps for block in self._folder.manifest.shards[-1].blocks}
         rows = max(counts)
-        if len(counts) > 1 or rows >= self._rows:
+        if len(counts) > 1 or rows >= self.shard_rows:
             goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
             self._buffer.lead_to(timeline.frames(timeline.frame_of(last) + 1), goes_on)
             return
@@ -162,7 +157,7 @@ class Recorder:
         if self._buffer.bytes < WORTH_A_THREAD:
             return self.flush()
         self._settle()
-        following = self._spare or _Buffer(self.spec, self.lanes, self._rows)
+        following = self._spare or _Buffer(self.spec, self.lanes, self.shard_rows)
         following.continue_from(self._buffer)
         self._handed_over, self._buffer, self._spare = self._buffer, following, None
         self._writing = self._thread.submit(self._write, self._handed_over)

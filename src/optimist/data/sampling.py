@@ -88,6 +88,12 @@ class Sampler:
         oldest = dataset.spec.stack - 1
         discount = np.power(self.gamma, length) * ~timeline.terminal[step + length - 1]
         following, stop, masks = step + length, dataset.stops[ranges], timeline.allowed
+        next_allowed = None
+        if masks is not None:
+            # Where it is not known, the last step's own stands for it: if every action counted, so would
+            # those that nobody can take.
+            after = timeline.allowed_after(following - 1)
+            next_allowed = np.where(after.any(axis=-1, keepdims=True), after, masks.bits[following - 1])
         return Rows(
             frame=step + episode,
             age=np.minimum(since_start, oldest).astype(np.int32),
@@ -97,16 +103,10 @@ class Sampler:
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
             allowed=None if masks is None else masks.bits[step],
-            next_allowed=None if masks is None else self._next_allowed(masks, following - 1),
+            next_allowed=next_allowed,
             next_action=timeline.action[np.minimum(following, stop - 1)] if self.next_actions else None,
             next_logged=following < stop if self.next_actions else None,
         )
-
-    def _next_allowed(self, masks: Masks, last: np.ndarray) -> np.ndarray:
-        """The masks after these steps, (..., bytes). Where it is not known, the step's own stands for it: if
-        every action counted, so would those that nobody can take."""
-        after = self.dataset.timeline.allowed_after(last)
-        return np.where(after.any(axis=-1, keepdims=True), after, masks.bits[last])
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))
@@ -190,12 +190,8 @@ def transitions(
         reward=rows.reward,
         discount=rows.discount,
         next_observation=next_observation,
-        allowed=_mask(rows.allowed, actions),
-        next_allowed=_mask(rows.next_allowed, actions),
+        allowed=None if rows.allowed is None else Masks(rows.allowed, actions)[:],
+        next_allowed=None if rows.next_allowed is None else Masks(rows.next_allowed, actions)[:],
         next_action=rows.next_action,
         next_logged=rows.next_logged,
     )
-
-
-def _mask(bits: np.ndarray | None, actions: int) -> np.ndarray | None:
-    return None if bits is None else np.unpackbits(bits, axis=-1, count=actions).view(bool)

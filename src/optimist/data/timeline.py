@@ -16,14 +16,9 @@ class Frames(Protocol):
     """A source of the frames of a timeline, in timeline order."""
 
     @property
-    def frame_bytes(self) -> int:
-        """The size of the frames as they are stored."""
-        ...
-
+    def frame_bytes(self) -> int: ...  # as they are stored
     @property
-    def step_bytes(self) -> int:
-        """The size of everything else on disk."""
-        ...
+    def step_bytes(self) -> int: ...  # everything else on disk
 
     def take(self, indices: np.ndarray) -> np.ndarray: ...
 
