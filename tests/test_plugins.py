@@ -202,11 +202,8 @@ def test_an_installed_package_collects_trains_resumes_evaluates_and_loads(packag
     words = ["train", "keen", data, "--out", run, "--network.torso", "doubled", "--bonus", "0.25", *TRAIN]
     elsewhere(packages, COMMAND, *words, "--loggers", "jsonl,lines")
     config = tomllib.loads((run / "config.toml").read_text())
-    assert (config["agent"]["name"], config["agent"]["bonus"], config["environment"]) == (
-        "keen",
-        0.25,
-        "corridor/short",
-    )
+    agent = config["agent"]
+    assert (agent["name"], agent["bonus"], config["environment"]) == ("keen", 0.25, "corridor/short")
     assert config["agent"]["network"] == {"torso": "doubled", "hidden": "auto"}
     assert "loggers" not in config["training"]
     lines = (run / "lines.txt").read_text().splitlines()
@@ -328,30 +325,19 @@ class Games:
 
 
 @pytest.mark.parametrize(
-    ("words", "where"),
-    [("{file}:Wrong --loggers jsonl", "Wrong.loss"), ("dqn --loggers {file}:Lines", "Lines.add")],
-)
-@pytest.mark.parametrize(
-    ("error", "said"),
+    ("words", "where", "error", "said"),
     [
-        ('ValueError("all\\nwrong")', "ValueError: all"),
-        ('ConnectionError("no such host")', "ConnectionError: no such host"),
-        ("KeyError(3)", "KeyError: 3"),
+        ("{file}:Wrong --loggers jsonl", "Wrong.loss", 'ValueError("all\\nwrong")', "ValueError: all"),
+        ("{file}:Wrong --loggers jsonl", "Wrong.loss", "KeyError(3)", "KeyError: 3"),
+        ("dqn --loggers {file}:Lines", "Lines.add", 'ConnectionError("no host")', "ConnectionError: no host"),
     ],
 )
 def test_an_error_of_ones_own_class_is_one_line_that_names_it(tmp_path, capsys, words, where, error, said):
-    file, log = tmp_path / "own.py", tmp_path / "log"
+    file = tmp_path / "own.py"
     file.write_text(FAILING.replace("{error}", error))
-    vectors().save(log)
-    line = [
-        "train",
-        *words.format(file=file).split(),
-        str(log),
-        "--steps",
-        "4",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    vectors().save(tmp_path / "log")
+    options = ["--steps", "4", "--out", str(tmp_path / "run")]
+    line = ["train", *words.format(file=file).split(), str(tmp_path / "log"), *options]
     assert main(line) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     remedy = "mend it, and run the command again; --debug shows where"
@@ -363,18 +349,9 @@ def test_an_error_of_ones_own_class_is_one_line_that_names_it(tmp_path, capsys, 
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        (
-            {"agent": "{file}:Wrong"},
-            "{file}:Wrong.loss failed (KeyError: 3): mend it, and run the command again",
-        ),
-        (
-            {"loggers": "{file}:Lines"},
-            "{file}:Lines.add failed (KeyError: 3): mend it, and run the command again",
-        ),
-        (
-            {"environment": "{file}:Games/one"},
-            "the environment {file}:Games/one failed (KeyError: 3): mend it",
-        ),
+        ({"agent": "{file}:Wrong"}, "{file}:Wrong.loss failed (KeyError: 3): mend it, and run the command"),
+        ({"loggers": "{file}:Lines"}, "{file}:Lines.add failed (KeyError: 3): mend it, and run the command"),
+        ({"environment": "{file}:Games/one"}, "the environment {file}:Games/one failed (KeyError: 3): mend"),
     ],
 )
 def test_a_worker_of_a_study_names_an_error_of_ones_own_class_too(tmp_path, changed, what):
@@ -383,11 +360,7 @@ def test_a_worker_of_a_study_names_an_error_of_ones_own_class_too(tmp_path, chan
     file.write_text(FAILING.replace("{error}", "KeyError(3)"))
     vectors().save(tmp_path / "log")
     words = {name: value.format(file=file) for name, value in changed.items()}
-    settings = {
-        "steps": 4,
-        "evaluate_every": 4,
-        **{name: words.pop(name) for name in ("loggers",) if name in words},
-    }
+    settings = {"steps": 4, "evaluate_every": 4, "loggers": words.pop("loggers", "jsonl")}
     common = {"environment": "", "agent": "dqn", "preset": None, "recipe": "small", **words}
     one = Job(name="runs/one", data=str(tmp_path / "log"), seeds=(0,), settings=settings, **common)
     told, log = performed(one, tmp_path, 0), tmp_path / "runs/one/log.txt"
@@ -461,9 +434,7 @@ class Valueless(HuberAgent):
         ("Valueless", "unfinished:Valueless is not complete: it must define values"),
     ],
 )
-def test_an_agent_that_is_not_finished_is_told_what_it_lacks(
-    name, said, packages, tmp_path, monkeypatch, capsys
-):
+def test_an_agent_that_is_not_finished_is_told_what_it_lacks(name, said, tmp_path, monkeypatch, capsys):
     (tmp_path / "unfinished.py").write_text(UNFINISHED)
     monkeypatch.syspath_prepend(tmp_path)
     vectors().save(tmp_path / "log")
@@ -533,6 +504,10 @@ def test_names_and_classes_lead_to_each_other(installed):
     assert envs.from_data("corridor/short") == "corridor/short"
 
 
+def with_torso(name):
+    return agents.Dqn(network=name).check(vectors().spec)
+
+
 @pytest.mark.parametrize(
     ("find", "name", "message"),
     [
@@ -543,12 +518,8 @@ def test_names_and_classes_lead_to_each_other(installed):
         (envs.make, "./own.py:Corridor/short", "write the whole path of the file in"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
         (envs.make, "coridor/short", 'did you mean "corridor"'),
-        (lambda name: agents.Dqn(network=name).check(vectors().spec), "my_plugin:Lines", "cannot be made"),
-        (
-            lambda name: agents.Dqn(network=name).check(vectors().spec),
-            "my_plugin:Walk.reset",
-            "is not a torso",
-        ),
+        (with_torso, "my_plugin:Lines", "cannot be made"),
+        (with_torso, "my_plugin:Walk.reset", "is not a torso"),
     ],
 )
 def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
@@ -560,13 +531,8 @@ def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
 @pytest.mark.parametrize("torso", ["my_plugin:Doubled", "doubled"])
 def test_a_torso_of_ones_own_is_below_an_actor_and_its_critics(installed, tmp_path, torso):
     random = np.random.default_rng(0)
-    data = optimist.Dataset.from_arrays(
-        random.normal(size=(50, 4)),
-        random.uniform(-1, 1, (50, 1)),
-        random.normal(size=50),
-        random.random(50) < 0.1,
-        truncations=False,
-    )
+    columns = random.normal(size=(50, 4)), random.uniform(-1, 1, (50, 1)), random.normal(size=50)
+    data = optimist.Dataset.from_arrays(*columns, random.random(50) < 0.1, truncations=False)
     options = {"network.torso": torso, "network.hidden": "6"}
     settings = {"steps": 4, "evaluate_every": 4, "batch": 4, "loggers": "jsonl"}
     run = optimist.train("td3", data, out=tmp_path / "run", options=options, **settings)
@@ -627,22 +593,20 @@ def test_a_run_that_continues_with_edited_code_says_so_and_names_both(installed,
 
 def test_the_code_of_a_class_has_the_users_modules_that_it_imports(tmp_path, monkeypatch):
     """A folder on the path, and a package; what is installed, and what only lies there, is not in it."""
-    package = tmp_path / "coded_package"
     files = {
-        tmp_path
-        / "coded_agent.py": "import json\nimport numpy\nimport coded_helper\nimport optimist\n\nclass A: ...",
-        tmp_path / "coded_helper.py": "from coded_constants import RATE",
-        tmp_path / "coded_constants.py": "RATE = 1",
-        tmp_path / "coded_stranger.py": "",
-        tmp_path / "site-packages" / "coded_library.py": "",
-        package / "__init__.py": "",
-        package / "deep" / "__init__.py": "",
-        package / "deep" / "agent.py": "from ..shared import rate\nimport coded_library\n\nclass A: ...",
-        package / "shared.py": "def rate(): ...",
+        "coded_agent.py": "import json\nimport numpy\nimport coded_helper\nimport optimist\n\nclass A: ...",
+        "coded_helper.py": "from coded_constants import RATE",
+        "coded_constants.py": "RATE = 1",
+        "coded_stranger.py": "",
+        "site-packages/coded_library.py": "",
+        "coded_package/__init__.py": "",
+        "coded_package/deep/__init__.py": "",
+        "coded_package/deep/agent.py": "from ..shared import rate\nimport coded_library\n\nclass A: ...",
+        "coded_package/shared.py": "def rate(): ...",
     }
     for file, text in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
     for folder in (tmp_path, tmp_path / "site-packages"):
         monkeypatch.syspath_prepend(folder)
     importlib.import_module("coded_stranger")

@@ -35,7 +35,7 @@ ENDLESS = HEAD + "play(Recorder(sys.argv[1], spec, lanes=2, shard_steps=16), 0)"
 FULL = (
     HEAD
     + """
-recorder = Recorder(sys.argv[1], spec, lanes=2, shard_steps=512)
+recorder = Recorder(sys.argv[1], spec, lanes=2, shard_steps=64)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 try:
     play(recorder, 0)
@@ -63,7 +63,7 @@ def assert_valid_prefix(folder):
 def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
     random = np.random.default_rng(os.getpid())
     before = 0
-    for _ in range(6):
+    for _ in range(4):
         child = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)])
         deadline = time.monotonic() + PATIENCE
         while not (tmp_path / f"steps-{before:06d}.arrow").exists() and time.monotonic() < deadline:
@@ -84,11 +84,11 @@ def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
 def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):
     # The manifest grows with every shard, so some write reaches the limit.
     found = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), "20000"], capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-c", FULL, str(tmp_path), "6000"], capture_output=True, text=True, timeout=PATIENCE
     )
     assert found.returncode == 6, found.stderr
     assert "needed" in found.stderr and "are free" in found.stderr and found.stderr.count("\n") == 1
-    assert len(assert_valid_prefix(tmp_path)) >= 512
+    assert len(assert_valid_prefix(tmp_path)) >= 64
     assert not list(tmp_path.glob("*.partial"))
     Recorder(tmp_path, SPEC, lanes=1)
     assert verify(tmp_path) == []
@@ -117,10 +117,3 @@ def test_what_the_disk_refused_is_written_when_there_is_room(tmp_path, monkeypat
         add(number)
     recorder.close()
     assert len(assert_valid_prefix(tmp_path)) == recorder.steps == 9
-
-
-def test_leftovers_of_a_crash_are_removed(tmp_path):
-    (tmp_path / "steps-000000.arrow.partial").write_bytes(b"half")
-    (tmp_path / "frames-000000.arrow").write_bytes(b"whole, but the manifest never named it")
-    Recorder(tmp_path, SPEC, lanes=1).close()
-    assert {path.name for path in tmp_path.iterdir()} == {"manifest.json", ".lock"}

@@ -71,7 +71,11 @@ def assert_same(one: Dataset, other: Dataset) -> None:
     assert verify(other.path) == []
 
 
-@pytest.mark.parametrize("spec", [*SPECS.values(), LARGE], ids=[*SPECS, "large"])
+@pytest.fixture(scope="module", params=[*SPECS.values(), LARGE], ids=[*SPECS, "large"])
+def whole(request, tmp_path_factory) -> Dataset:
+    return recorded(tmp_path_factory.mktemp("whole"), request.param)
+
+
 @pytest.mark.parametrize(
     "when",
     [
@@ -83,10 +87,9 @@ def assert_same(one: Dataset, other: Dataset) -> None:
     ],
     ids=str,
 )
-def test_the_same_steps_give_the_same_shards(tmp_path, spec, when):
-    whole = recorded(tmp_path / "whole", spec)
+def test_the_same_steps_give_the_same_shards(whole, tmp_path, when):
     assert [each.step_rows for each in whole.timeline.source.manifest.shards] == [48, 48, 48, 6]
-    assert_same(whole, recorded(tmp_path / "other", spec, **when))
+    assert_same(whole, recorded(tmp_path, whole.spec, **when))
 
 
 def test_lanes_at_their_own_pace_give_the_same_shards(tmp_path, monkeypatch):

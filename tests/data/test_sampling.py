@@ -25,15 +25,19 @@ def reference_positions(view, episodes):
             yield episodes[number], step - first, stop - first
 
 
+@pytest.fixture(scope="module", params=SPECS)
+def played(request, tmp_path_factory):
+    """A recording of two sessions, and its episodes."""
+    folder, spec = tmp_path_factory.mktemp(request.param), SPECS[request.param]
+    lanes = record(folder, spec, lanes=3, rows=120, shard_steps=50)
+    lanes += record(folder, spec, lanes=2, rows=60, seed=4)
+    return open_dataset(folder), episodes_of(lanes)
+
+
 @pytest.mark.parametrize(("n_step", "clip"), OPTIONS)
-@pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("view", ["all", "first", "last"])
-def test_every_transition_equals_the_slow_reference(tmp_path, name, n_step, clip, view):
-    episodes = episodes_of(
-        record(tmp_path, SPECS[name], lanes=3, rows=120, shard_steps=50)
-        + record(tmp_path, SPECS[name], lanes=2, rows=60, seed=4)
-    )
-    dataset = open_dataset(tmp_path)
+def test_every_transition_equals_the_slow_reference(played, n_step, clip, view):
+    dataset, episodes = played
     dataset = {"all": dataset, "first": dataset.first(300), "last": dataset.last(211)}[view]
     sampler = Sampler(dataset, gamma=0.9, n_step=n_step, clip=clip)
     expected = [
@@ -50,9 +54,8 @@ def test_every_transition_equals_the_slow_reference(tmp_path, name, n_step, clip
     assert found.reward.dtype == found.discount.dtype == np.float32
 
 
-def test_all_rows_are_the_rows_of_every_position(tmp_path):
-    record(tmp_path, SPECS["pixels"], lanes=2)
-    dataset = open_dataset(tmp_path)
+def test_all_rows_are_the_rows_of_every_position(played):
+    dataset, _ = played
     sampler = Sampler(dataset, n_step=3)
     positions = np.random.default_rng(1).integers(0, len(dataset), (4, 9))
     rows, every = sampler.rows(positions), sampler.all_rows()
@@ -62,20 +65,6 @@ def test_all_rows_are_the_rows_of_every_position(tmp_path):
     for some, column in zip(rows, every, strict=True):
         if column is not None:
             np.testing.assert_array_equal(some, column[positions])
-
-
-def test_a_decoded_array_serves_as_well_as_the_shards(tmp_path):
-    record(tmp_path, SPECS["planes"], lanes=2)
-    dataset = open_dataset(tmp_path)
-    sampler = Sampler(dataset)
-    frames = dataset.timeline.decoded()
-    positions = sampler.positions(0, 5)
-    for here, there in zip(
-        transitions(sampler, positions, dataset.timeline.frames),
-        transitions(sampler, positions, lambda numbers: frames.take(numbers, axis=0)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(here, there)
 
 
 def test_each_frame_is_asked_for_once():
@@ -133,17 +122,16 @@ def test_positions_are_uniform_and_reach_both_ends(steps):
 def test_the_first_positions_are_pinned():
     """A changed generator would silently change every resumed run."""
     data = dataset_of(100)
-    assert Sampler(data, batch=6).positions(255, 2).tolist() == PINNED
+    pinned = [[76, 20, 92, 46, 18, 18], [92, 23, 65, 17, 8, 93]]
+    assert Sampler(data, batch=6).positions(255, 2).tolist() == pinned
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_the_number_of_threads_changes_no_frame(tmp_path, monkeypatch, name):
-    record(tmp_path, SPECS[name], lanes=3, rows=150)
+def test_the_number_of_threads_changes_no_frame(played, monkeypatch):
     found = []
     monkeypatch.setattr(reading, "BYTES_WORTH_THREADS", 0)
     for threads in (1, 2, 4):
         monkeypatch.setattr(reading, "THREADS", threads)
-        dataset = open_dataset(tmp_path)
+        dataset = open_dataset(played[0].path)
         sampler = Sampler(dataset)
         found.append(transitions(sampler, sampler.positions(0, 40), dataset.timeline.frames))
     for other in found[1:]:
@@ -152,9 +140,8 @@ def test_the_number_of_threads_changes_no_frame(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.parametrize("n_step", [1, 2, 3, 9])
-def test_a_window_holds_the_stack_and_its_successor(tmp_path, n_step):
-    record(tmp_path, SPECS["pixels"], lanes=2)
-    dataset = open_dataset(tmp_path)
+def test_a_window_holds_the_stack_and_its_successor(played, n_step):
+    dataset, _ = played
     sampler, stack = Sampler(dataset, n_step=n_step), dataset.spec.stack
     rows = sampler.all_rows()
     numbers = window(rows, stack, n_step)
@@ -167,9 +154,6 @@ def test_a_window_holds_the_stack_and_its_successor(tmp_path, n_step):
         exists = back <= age[:, None]
         np.testing.assert_array_equal(held[exists], (frame[:, None] - back)[exists])
     assert numbers.min() >= 0 and numbers.max() < dataset.timeline.frame_count
-
-
-PINNED = [[76, 20, 92, 46, 18, 18], [92, 23, 65, 17, 8, 93]]
 
 
 @pytest.mark.parametrize("options", [{"batch": 0}, {"n_step": 0}, {"gamma": 1.5}])

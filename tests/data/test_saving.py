@@ -39,11 +39,8 @@ def logs(draw):
     shape = draw(st.sampled_from([(3,), (9, 8), (9, 8, 3), (2, 9, 8)]))
     dtype = draw(st.sampled_from(["uint8", "bool"] if len(shape) > 1 else ["uint8", "bool", "float32"]))
     observations = (random.random((count + 1, *shape)) * 5).astype(dtype)
-    actions = draw(
-        st.sampled_from(
-            [random.integers(0, 4, count), random.choice(["a", "b"], count), random.normal(size=(count, 2))]
-        )
-    )
+    kinds = [random.integers(0, 4, count), random.choice(["a", "b"], count), random.normal(size=(count, 2))]
+    actions = draw(st.sampled_from(kinds))
     terminals = random.random(count) < 0.2
     given = {
         "observations": observations[:-1],
@@ -76,15 +73,10 @@ def test_a_saved_log_is_the_log(arrays, tmp_path_factory):
     assert verify(folder) == []
     assert_same(made, saved)
     np.testing.assert_array_equal(made.episodes.cut, saved.episodes.cut)
-    for name in ("probability", "allowed"):
+    for name, column in (("probability", "probabilities"), ("allowed", "allowed_actions")):
         before, after = getattr(made.timeline, name), getattr(saved.timeline, name)
-        assert (
-            (before is None)
-            == (after is None)
-            == ({"probability": "probabilities"}.get(name, "allowed_actions") not in arrays)
-        )
-        if before is not None:
-            np.testing.assert_array_equal(before, after)
+        assert (before is None) == (after is None) == (column not in arrays)
+        np.testing.assert_array_equal(before, after)
 
 
 def test_lanes_their_time_and_their_open_ends_survive(tmp_path):
@@ -140,27 +132,19 @@ def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):
 
 
 def test_the_same_steps_are_appended_once(tmp_path):
-    """A command that was run again doubled them, and nothing said so."""
-    one, other, third = vectors(50), vectors(80), vectors(30)
-    one.save(tmp_path / "log")
-    for more in (other, third):
-        both = more.save(tmp_path / "log", append=True)
-    with pytest.raises(DataError, match="log has these steps already: they were appended before"):
-        other.save(tmp_path / "log", append=True)
-    assert Dataset.open(tmp_path / "log").fingerprint == both.fingerprint and verify(tmp_path / "log") == []
-    assert len(other.first(20).save(tmp_path / "log", append=True)) == len(both) + 20
-
-
-def test_what_a_folder_began_with_is_appended_once_too(tmp_path):
-    """The two commands that put two logs into a new folder doubled the first when they were run again."""
-    one = vectors(50)
-    saved = one.save(tmp_path / "both", append=True)
-    with pytest.raises(DataError, match="both has these steps already"):
-        one.save(tmp_path / "both", append=True)
+    """A command that was run again doubled them, and nothing said so; also those that a folder began with."""
+    one, other, third, log = vectors(50), vectors(80), vectors(30), tmp_path / "log"
+    saved = one.save(log, append=True)
     assert "copy_of" not in saved.save(tmp_path / "elsewhere").provenance
-    with pytest.raises(DataError, match="both is the log itself"):
-        saved.save(tmp_path / "both", append=True)
-    assert len(Dataset.open(tmp_path / "both")) == len(one)
+    with pytest.raises(DataError, match="log is the log itself"):
+        saved.save(log, append=True)
+    for more in (other, third):
+        both = more.save(log, append=True)
+    for again in (one, other):
+        with pytest.raises(DataError, match="log has these steps already: they were appended before"):
+            again.save(log, append=True)
+    assert Dataset.open(log).fingerprint == both.fingerprint and verify(log) == []
+    assert len(other.first(20).save(log, append=True)) == len(both) + 20
 
 
 def test_a_log_that_grew_since_it_was_appended_adds_its_new_steps_only(tmp_path, capsys):
@@ -233,9 +217,8 @@ def test_thousands_of_action_names_fit_on_the_terminal(tmp_path):
     rows = np.arange(3000)
     made = Dataset.from_arrays(np.zeros((3000, 1)), rows * 517, np.zeros(3000), np.ones(3000))
     shown = dict(card_table(card(made), "shop").rows)
-    assert shown["action names"].startswith("0, 517, 1034, ") and shown["action names"].endswith(
-        "and 2980 more"
-    )
+    names = shown["action names"]
+    assert names.startswith("0, 517, 1034, ") and names.endswith("and 2980 more")
     assert len(shown["action frequency"]) < 300
 
 

@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -43,12 +42,8 @@ def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout.readline() == "holding\n"
-            begun = time.monotonic()
-            with pytest.raises(DataError) as refused:
+            with pytest.raises(DataError) as refused:  # at once; one that waited would wait for ever
                 Recorder(tmp_path, SPEC, lanes=1)
-            assert (
-                time.monotonic() - begun < 10
-            )  # a busy machine is slow; one that waited would wait for ever
         finally:
             child.send_signal(signal.SIGKILL)
     holder = f"process {child.pid} on {platform.node()}"
@@ -58,17 +53,6 @@ def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
     assert (tmp_path / ".holder").read_text() == holder  # it had no time to clean up
     record(tmp_path, SPEC, rows=3)
     assert len(open_dataset(tmp_path)) == 3
-
-
-def test_two_recorders_lose_no_step_of_the_first(tmp_path):
-    first = Recorder(tmp_path, SPEC, lanes=1, shard_steps=2)
-    frame = np.zeros((1, 6, 5, 1), np.uint8)
-    for _ in range(5):
-        first.add(frame, [0], [1.0], [True], [False], frame)
-    with pytest.raises(DataError, match=US):
-        Recorder(tmp_path, SPEC, lanes=1)
-    first.close()
-    assert len(open_dataset(tmp_path)) == 5
 
 
 def test_recorder_import_export_and_restart_exclude_each_other(tmp_path, logs):
@@ -106,6 +90,10 @@ def test_a_recorder_that_is_done_lets_go(tmp_path, how):
     recorder = Recorder(tmp_path, SPEC, lanes=1)
     if how == "close":
         recorder.close()
+        recorder.close()
+        frame = np.zeros((1, 6, 5, 1), np.uint8)
+        with pytest.raises(DataError, match="closed"):
+            recorder.add(frame, [0], [1.0], [True], [False], frame)
     elif how == "with":
         with recorder:
             pass
@@ -116,15 +104,6 @@ def test_a_recorder_that_is_done_lets_go(tmp_path, how):
         del recorder
     record(tmp_path, SPEC, rows=3)
     assert not (tmp_path / ".holder").exists()
-
-
-def test_a_closed_recorder_records_no_more(tmp_path):
-    recorder = Recorder(tmp_path, SPEC, lanes=1)
-    recorder.close()
-    recorder.close()
-    frame = np.zeros((1, 6, 5, 1), np.uint8)
-    with pytest.raises(DataError, match="closed"):
-        recorder.add(frame, [0], [1.0], [True], [False], frame)
 
 
 def test_reading_needs_no_lock(tmp_path):

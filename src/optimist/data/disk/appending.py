@@ -121,9 +121,12 @@ def to_extend(
 
 def _check_same(folder: Path, found: Manifest, spec: Spec, provenance: Mapping[str, Any]) -> None:
     if found.spec != spec:
+        ours, theirs = vars(found.spec), vars(spec)
+        name = next(each.name for each in fields(Spec) if ours[each.name] != theirs[each.name])
         raise DataError(
-            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: "
-            f"{_difference(found.spec, spec)}; choose a new folder, or {_remedy(found.spec, spec)}"
+            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: its {name} is "
+            f"{in_one_line(ours[name])}, not {in_one_line(theirs[name])}; choose a new folder, or "
+            f"{_remedy(found.spec, spec)}"
         )
     for name in (FEATURES, ACTION_COLUMNS):
         given = (found.provenance.get(name), provenance.get(name))
@@ -153,14 +156,6 @@ def _remedy(one: Spec, other: Spec) -> str:
     given = f"with --action-low {bounds[0]} --action-high {bounds[1]}"
     has_room = (tuple(low), tuple(high)) == (one.action_low, one.action_high)
     return f"import the new log {given}" if has_room else f"import both {given}, or wider bounds"
-
-
-def _difference(one: Spec, other: Spec) -> str:
-    """The first field in which two specs differ."""
-    name = next(
-        field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
-    )
-    return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"
 
 
 class GrowingFolder:
