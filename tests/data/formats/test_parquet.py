@@ -173,13 +173,17 @@ def changed(name, row, value):
         (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
         (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
         ({"reward": 1e9 + NOISE}, {}, "rewards are near 1e.09, and float32 holds them in steps of 64"),
-        (changed("y", 45, 2**30), {}, 'values of "y" hold whole numbers.*first in row 45'),
+        (changed("y", 45, 2**30), {}, 'observations of "y" hold whole numbers.*first in row 45'),
         (
             changed("terminal", 14, None),
             {},
             '"terminal" is empty in row 14; write 1 where it marks an end, 0 elsewhere',
         ),
-        ({"terminal": ["no"] * 60}, {}, r'"terminal" holds words \(no in row 0\); write 1 where it marks'),
+        (
+            {"terminal": ["no"] * 60},
+            {},
+            r'"terminal" holds words, not numbers \(no in row 0\); write 1 where',
+        ),
         (
             {"x": [[1.0, 2.0]] * 60},
             {"observations": "x", "shape": "3"},
@@ -360,7 +364,7 @@ LISTED = "state.json is not readable .*_data_files"
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (cut_short, "is not readable"),
+        (cut_short, "is not a readable table"),
         (of_two_kinds, "holds csv and parquet files; name one kind"),
         (without_some_columns, 'part-3.parquet lacks the column "action" that part-0.parquet has'),
         (hub_without_a_file, "data-00001-of-00002.arrow is missing"),

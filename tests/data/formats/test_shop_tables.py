@@ -8,7 +8,6 @@ from format_logs import in_csv, in_parquet
 
 from optimist.data import formats, open_dataset
 from optimist.data.formats.parquet import rows as table_rows
-from optimist.data.formats.parquet import sorting
 from optimist.data.warnings import warnings
 from optimist.errors import DataError
 
@@ -84,7 +83,6 @@ def test_customers_that_would_be_mixed_up_are_refused(tmp_path, written):
 @pytest.mark.parametrize("rows", [7, 1000])
 def test_episodes_sort_by_themselves(tmp_path, written, monkeypatch, rows):
     """In sorted files of so many rows."""
-    monkeypatch.setattr(sorting, "MOST_ROWS", rows)
     monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     table = shop()
     found = read(written(table), tmp_path / "data", episodes="customer_id", truncations="no")

@@ -28,10 +28,13 @@ def readable(place: object, kind: str, remedy: str = "save it again") -> Iterato
         yield
     except DataError:
         raise
+    except FileNotFoundError:
+        raise DataError(f"{place} is missing; fetch the whole folder again") from None
     except PermissionError:
         raise DataError(f"{place} may not be read: Permission denied; change its rights") from None
     except Exception as problem:
-        raise DataError(f"{place} is not a readable {kind} ({in_one_line(problem)}); {remedy}") from problem
+        reason = in_one_line(str(problem).partition("\n")[0], 160)
+        raise DataError(f"{place} is not a readable {kind} ({reason}); {remedy}") from problem
 
 
 class ArrayStream:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import check_is_file
+from optimist.data.formats._bytes import readable
 from optimist.errors import DataError, UsageError, in_one_line, some_of
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -52,12 +53,8 @@ def opened(path: Path, extra: str = "hdf5") -> Iterator["Group"]:
     """The contents of the file; errors of h5py become DataErrors."""
     h5py = package(extra)
     check_is_file(path)
-    try:
-        with h5py.File(path, "r") as file:
-            yield Group(file, path)
-    except (OSError, RuntimeError, KeyError) as problem:
-        reason = in_one_line(str(problem).partition("\n")[0], 160)
-        raise DataError(f"{path} is not a readable HDF5 file ({reason}); fetch or save it again") from None
+    with readable(path, "HDF5 file", "fetch or save it again"), h5py.File(path, "r") as file:
+        yield Group(file, path)
 
 
 class Group:

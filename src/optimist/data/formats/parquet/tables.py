@@ -1,18 +1,23 @@
-"""Tables in files: Parquet, Arrow (Feather), CSV, folders of them, and folders of Hugging Face `datasets`."""
+"""Tables in files: Parquet, Arrow (Feather), CSV, folders of them, and folders of Hugging Face `datasets`;
+their columns as arrays, where nulls and ragged lists are named by their row."""
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.data.disk.files import check_exists, refuse_links, stays_inside
 from optimist.data.disk.records import json_value, record
+from optimist.data.formats._bytes import readable
+from optimist.data.rules.checks import OR_LEAVE_OUT
 from optimist.errors import DataError, in_one_line
 
 KINDS = {
@@ -24,7 +29,7 @@ KINDS = {
     ".csv": "csv",
 }
 CSV_BLOCK = 2**23  # bytes that are parsed at once
-MEND = "save it again"
+FEW_ROWS = 2**6  # which show how large a row is
 
 
 @dataclass(frozen=True)
@@ -38,32 +43,25 @@ class Table:
     @property
     def rows(self) -> int:
         """The number of rows; 0 if it is not known before all of them are read."""
-        if self.kind == "parquet":
-            with _readable(self.files[0]):
-                return sum(pq.read_metadata(file).num_rows for file in self.files)
-        return 0
+        if self.kind != "parquet":
+            return 0
+        with readable(self.files[0], "table"):
+            return sum(pq.read_metadata(file).num_rows for file in self.files)
 
     def row_bytes(self, names: Collection[str]) -> int:
         """About how many bytes a row of these columns takes in memory."""
-        declared = sum(_width(self.schema.field(name).type) for name in names)
-        if self.kind != "parquet":
-            return declared
-        with _readable(self.files[0]):
-            metadata = pq.read_metadata(self.files[0])
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-        parts = [column for column in columns if column.path_in_schema.partition(".")[0] in names]
-        stored = sum(column.total_uncompressed_size for column in parts) // max(1, metadata.num_rows)
-        return max(declared, stored)
+        first = next(self.batches(list(names), FEW_ROWS), None)
+        return max(1, first.nbytes // max(1, len(first))) if first else 1
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of all rows, at most `rows` rows at a time."""
         for file in self.files:
-            with _readable(file):
+            with readable(file, "table"):
                 self._check(file, names)
                 for batch in _BATCHES[self.kind](file, list(names), rows, self.schema):
                     for start in range(0, batch.num_rows, rows):
-                        yield _plain(batch.slice(start, rows))
+                        part = batch.slice(start, rows)
+                        yield part.cast(_plain(part.schema))
 
     def _check(self, file: Path, names: Sequence[str]) -> None:
         """The columns of all files must be those of the first; of a .csv file, which has no types, those that
@@ -79,17 +77,12 @@ class Table:
             raise DataError(f'{file} is not UTF-8 (column "{in_one_line(odd[0], 40)}"): save it as UTF-8')
 
 
-def _width(kind: pa.DataType) -> int:
-    """The bytes of a value of this type; those of lists and texts of any length are unknown."""
-    if pa.types.is_fixed_size_list(kind):
-        return kind.list_size * _width(kind.value_type)
-    if pa.types.is_fixed_size_binary(kind):
-        return kind.byte_width
-    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 16
-
-
 def _schema(file: Path, kind: str) -> pa.Schema:
-    schema = _SCHEMAS[kind](file)
+    return _plain(_SCHEMAS[kind](file))
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The columns without dictionaries and extensions of Arrow's types."""
     return pa.schema([field.with_type(_plain_type(field.type)) for field in schema], schema.metadata)
 
 
@@ -97,13 +90,6 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.ExtensionType):
         return _plain_type(kind.storage_type)
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns without dictionaries and extensions of Arrow's types."""
-    columns = [each.storage if isinstance(each.type, pa.ExtensionType) else each for each in batch]
-    columns = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in columns]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def is_table(address: str | Path) -> bool:
@@ -114,8 +100,10 @@ def is_table(address: str | Path) -> bool:
     if not path.is_dir() or (path / "manifest.json").exists():
         return False
     kinds = {KINDS[file.suffix] for file in _listed(path)}
+    if kinds != {"csv"}:
+        return bool(kinds or _splits(path))
     # Many folders have a .csv file beside others, such as those of runs.
-    return bool(kinds - {"csv"} or _splits(path)) or (kinds == {"csv"} and not _others(path))
+    return all(file.suffix in KINDS or file.name[0] in "._" for file in path.iterdir())
 
 
 def open_table(address: str | Path) -> Table:
@@ -129,7 +117,7 @@ def open_table(address: str | Path) -> Table:
     if len(kinds) != 1:
         known = ", ".join(KINDS)
         raise DataError(f"{path} holds {' and '.join(kinds)} files; name one kind of file ({known})")
-    with _readable(files[0]):
+    with readable(files[0], "table"):
         return Table(tuple(files), kinds[0], _schema(files[0], kinds[0]))
 
 
@@ -144,7 +132,14 @@ def _in_folder(folder: Path) -> list[Path]:
         check_exists(inside)
         refuse_links([inside])
         return _in_folder(inside)
-    files = _of_hugging_face(folder) if (folder / "state.json").exists() else _listed(folder)
+    files = _listed(folder)
+    if (folder / "state.json").exists():  # of a saved Hugging Face Dataset; it says their order
+        saved = _saved(folder / "state.json")
+        if saved._indices_data_files or saved._indices_files:
+            raise DataError(
+                f"{folder} keeps its rows in another order; save it after dataset.flatten_indices()"
+            )
+        files = [folder / file.filename for file in saved._data_files]
     if not files:
         raise DataError(f"{folder} holds no table; name a file that ends in {', '.join(KINDS)}")
     refuse_links(files)
@@ -154,16 +149,8 @@ def _in_folder(folder: Path) -> list[Path]:
 def _listed(folder: Path) -> list[Path]:
     """The tables in a folder; numbers in their names are ordered by value: part-2 is before part-10."""
     files = [path for path in folder.iterdir() if path.suffix in KINDS and path.name[0] not in "._"]
-    return sorted(files, key=lambda path: [int(part) if part.isdigit() else part for part in _parts(path)])
-
-
-def _others(folder: Path) -> bool:
-    """Whether the folder holds anything but tables."""
-    return any(path.suffix not in KINDS and path.name[0] not in "._" for path in folder.iterdir())
-
-
-def _parts(path: Path) -> list[str]:
-    return re.split(r"(\d+)", path.name)
+    parts = {path: re.split(r"(\d+)", path.name) for path in files}
+    return sorted(files, key=lambda path: [int(part) if part.isdigit() else part for part in parts[path]])
 
 
 @dataclass(frozen=True)
@@ -187,10 +174,10 @@ def _saved(path: Path) -> SavedDataset:
     try:
         found = record(SavedDataset, json_value(path.read_text("utf-8")))
     except (OSError, ValueError) as problem:
-        raise DataError(f"{path} is not readable ({in_one_line(problem)}); {MEND}") from None
+        raise DataError(f"{path} is not readable ({in_one_line(problem)}); save it again") from None
     names = [*found.splits, *(file.filename for file in found._data_files)]
     if not all("\0" not in name and stays_inside(name) for name in names):
-        raise DataError(f"{path} lists something other than names; {MEND}")
+        raise DataError(f"{path} lists something other than names; save it again")
     return found
 
 
@@ -198,28 +185,6 @@ def _splits(folder: Path) -> list[str]:
     """The splits of a saved Hugging Face DatasetDict."""
     file = folder / "dataset_dict.json"
     return _saved(file).splits if file.exists() else []
-
-
-def _of_hugging_face(folder: Path) -> list[Path]:
-    """The files of a saved Hugging Face Dataset, in their order."""
-    found = _saved(folder / "state.json")
-    if found._indices_data_files or found._indices_files:
-        raise DataError(f"{folder} keeps its rows in another order; save it after dataset.flatten_indices()")
-    return [folder / file.filename for file in found._data_files]
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Turn the errors of pyarrow into a DataError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError(f"{file} is missing; fetch the whole folder again") from None
-    except PermissionError:
-        raise DataError(f"{file} may not be read: Permission denied; change its rights") from None
-    except (pa.ArrowException, OSError, MemoryError) as problem:
-        reason = in_one_line(str(problem).partition("\n")[0], 160)
-        raise DataError(f"{file} is not readable ({reason}); {MEND}") from None
 
 
 def _arrow(file: Path) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
@@ -230,18 +195,13 @@ def _arrow(file: Path) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
     return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
 
 
-def _arrow_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(file: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     reader = _arrow(file)
     if isinstance(reader, pa.RecordBatchFileReader):
         found = (reader.get_batch(number) for number in range(reader.num_record_batches))
     else:
         found = iter(reader)
     return (batch.select(names) for batch in found)
-
-
-def _parquet_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Columns of structs and lists are named by their first part."""
-    return pq.ParquetFile(file, pre_buffer=False).iter_batches(batch_size=rows, columns=names)
 
 
 def _csv(file: Path, names: list[str] | None, schema: pa.Schema | None) -> "pa.csv.CSVStreamingReader":
@@ -269,18 +229,188 @@ def _csv_schema(file: Path) -> pa.Schema:
     return _csv(file, None, None).schema
 
 
-def _csv_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    return iter(_csv(file, names, schema))
-
-
 _SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {
     "parquet": pq.read_schema,
     "arrow": lambda file: _arrow(file).schema,
     "csv": _csv_schema,
 }
-_BATCHES = {"parquet": _parquet_batches, "arrow": _arrow_batches, "csv": _csv_batches}
+_BATCHES: dict[str, Callable[[Path, list[str], int, pa.Schema], Iterator[pa.RecordBatch]]] = {
+    "parquet": lambda file, names, rows, schema: pq.ParquetFile(file, pre_buffer=False).iter_batches(
+        batch_size=rows, columns=names
+    ),
+    "arrow": lambda file, names, rows, schema: _arrow_batches(file, names),
+    "csv": lambda file, names, rows, schema: iter(_csv(file, names, schema)),
+}
 
 
-def shown(name: str) -> str:
-    """The name of a column in a message; pandas writes the numbers of rows into a column without one."""
-    return in_one_line(name, 40) or "(without a name)"
+class Role(NamedTuple):
+    """What the user of a column can do where it is empty, or holds something else than numbers."""
+
+    if_empty: str = f"fill it, {OR_LEAVE_OUT}"
+    if_words: str = "convert it, or name another"
+    otherwise: str = "convert it, or name another"
+
+
+PLAIN = Role()
+FEATURE = Role(
+    "write a fixed number there, and in another column 1 where it was empty, also in what a policy is asked, "
+    f"{OR_LEAVE_OUT}",
+    "make columns of 0 and 1 of it, one for each value that can occur (pandas.get_dummies of a Categorical), "
+    "the same in later tables and in what a policy is asked; or leave it out",
+    "make features of it, such as the hour of the day, or leave it out",
+)
+FLAG = Role(*["write 1 where it marks an end, 0 elsewhere"] * 3)
+
+
+def numbers(name: str, column: pa.Array, field: pa.Field, first: int, role: Role = PLAIN) -> np.ndarray:
+    """A column of numbers, or of lists of them, as an array (n, ...); `first` is the number of row 0."""
+    refuse_empty(name, nulls(column), first, role.if_empty)
+    kind = column.type
+    if is_list(kind):
+        return _nested(name, column, field, first)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _from_bytes(name, column, field, first)
+    if pa.types.is_boolean(kind):
+        return flags(column)
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return plain(column)
+    if not is_text(kind) or not len(column):
+        raise DataError(f'the column "{name}" holds {kind}, not numbers; {role.otherwise}')
+    row, word = next(((row, word) for row, word in enumerate(column.to_pylist()) if word), (0, "empty"))
+    remedy = role.if_words
+    if re.fullmatch("[^A-Za-z]*[0-9][^A-Za-z]*", word):
+        remedy = f"write a number plainly, as 1234.5; if it is a category, {remedy}"
+    shown = f"{in_one_line(word, 20)} in row {row + first}"
+    raise DataError(f'the column "{name}" holds words, not numbers ({shown}); {remedy}')
+
+
+def plain(column: pa.Array) -> np.ndarray:
+    """The numbers of a column without nulls, uncopied. The column's own to_numpy would import pandas."""
+    values = np.frombuffer(column.buffers()[1] or b"", np.dtype(column.type.to_pandas_dtype()))
+    return values[column.offset : column.offset + len(column)]
+
+
+def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
+    """A column of numbers or texts that only tell rows apart."""
+    refuse_no_labels(name, column, first)
+    if is_text(column.type):
+        return np.asarray(column.to_pylist(), dtype=str)
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return plain(column) if is_number else column.to_numpy(zero_copy_only=False)
+
+
+def lists(name: str, column: pa.Array, first: int) -> list[list]:
+    """A column of lists, or of texts such as a;b or ["a", "b"], as a .csv file has them."""
+    refuse_empty(name, nulls(column), first)
+    return list(map(_words, column.to_pylist())) if is_text(column.type) else column.to_pylist()
+
+
+def _words(text: str) -> list[str]:
+    inside = text.strip(" []{}()")
+    between = r"[,;|]" if re.search("[,;|]", inside) or inside == text else r"\s+"  # NumPy writes ['a' 'b']
+    words = [word.strip(" '\"") for word in re.split(between, inside)]
+    return [word for word in words if word]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def nulls(column: pa.Array) -> np.ndarray:
+    """Which rows are empty."""
+    return flags(column.is_null())
+
+
+def flags(column: pa.Array) -> np.ndarray:
+    """A column of true and false, without nulls."""
+    return plain(column.cast(pa.uint8())).astype(bool)
+
+
+def refuse_empty(name: str, empty: np.ndarray, first: int, remedy: str = PLAIN.if_empty) -> None:
+    if empty.any():
+        row = int(np.argmax(empty)) + first
+        raise DataError(f'the column "{name}" is empty in row {row}; {remedy}')
+
+
+def refuse_no_labels(name: str, column: pa.Array, first: int) -> None:
+    """Raise DataError for a column that cannot tell rows apart; an empty cell of a .csv file is a text."""
+    if pa.types.is_nested(column.type):
+        raise DataError(f'the column "{name}" holds {column.type}; name one of numbers or texts')
+    cells = column.cast(pa.string()).fill_null("") if is_text(column.type) else None
+    refuse_empty(name, nulls(column) if cells is None else flags(pc.equal(cells, "")), first)
+
+
+def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
+    if pa.types.is_fixed_size_list(column.type):
+        width = column.type.list_size
+    else:
+        lengths = plain(pc.list_value_length(column))
+        width = int(lengths[0]) if len(lengths) else 0
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            counts = f"{lengths[row]} values in row {row + first} and {width} in row {first}"
+            raise DataError(f'the column "{name}" has {counts}; give all rows the same number')
+    values = column.flatten()
+    if values.null_count:
+        row = int(np.argmax(nulls(values))) // max(1, width) + first
+        raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, {OR_LEAVE_OUT}')
+    inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
+    stored = (field.metadata or {}).get(b"shape")
+    shape = _shape(name, stored) if stored else (width, *inner.shape[1:])
+    if prod(shape) != width * prod(inner.shape[1:]):
+        raise DataError(f'the column "{name}" has {width} values in a row, which are not of shape {shape}')
+    return inner.reshape(len(column), *shape)
+
+
+def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
+    """Raw bytes of an array whose shape is in the column's metadata."""
+    metadata = field.metadata or {}
+    if b"shape" not in metadata:
+        raise DataError(f'the column "{name}" holds bytes of an unknown shape; name it: --shape 84,84,1')
+    shape, dtype = _shape(name, metadata[b"shape"]), _dtype(name, metadata.get(b"dtype", b"uint8"))
+    size = prod(shape) * dtype.itemsize
+    lengths = plain(pc.binary_length(column))
+    if (lengths != size).any():
+        row = int(np.argmax(lengths != size))
+        raise DataError(
+            f'the column "{name}" has {lengths[row]} bytes in row {row + first}; {shape} {dtype} take {size}'
+        )
+    if pa.types.is_fixed_size_binary(column.type):
+        start, data = column.offset * size, column.buffers()[1]
+    else:
+        offsets = np.frombuffer(column.buffers()[1], np.int64 if "large" in str(column.type) else np.int32)
+        start, data = int(offsets[column.offset]), column.buffers()[2]
+    flat = np.frombuffer(data or b"", np.uint8)[start : start + size * len(column)]
+    return flat.view(dtype).reshape(len(column), *shape)
+
+
+def _shape(name: str, stored: bytes) -> tuple[int, ...]:
+    """The shape in a column's metadata, which may say anything."""
+    try:
+        shape = record(tuple[int, ...], json_value(stored))
+        if all(0 <= size < 2**31 for size in shape):
+            return shape
+    except ValueError:
+        pass
+    raise _unusable(name, "shape", stored)
+
+
+def _dtype(name: str, stored: bytes) -> np.dtype:
+    try:
+        dtype = np.dtype(stored.decode())
+        if dtype.kind in "biuf":
+            return dtype
+    except (ValueError, TypeError, SyntaxError):  # NumPy reads some texts as Python
+        pass
+    raise _unusable(name, "dtype", stored)
+
+
+def _unusable(name: str, what: str, stored: bytes) -> DataError:
+    found = in_one_line(stored.decode("utf-8", "replace"))
+    return DataError(f'the metadata of the column "{name}" has the {what} {found}; write the file again')

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.data.formats.parquet.arrays import is_text, plain
-from optimist.data.formats.parquet.tables import Table
+from optimist.data.formats.parquet.tables import Table, flags, is_text
 from optimist.errors import DataError, in_one_line, log
 
 ROWS_AT_ONCE = 2**16  # the first of them show whether the values of a column come again
@@ -79,10 +78,10 @@ class Unused:
 
 def _where(found: pa.Array) -> np.ndarray:
     """An empty cell is neither earlier nor later, and nobody else's."""
-    return plain(pc.fill_null(found, False).cast(pa.uint8())).astype(bool)
+    return flags(pc.fill_null(found, False))
 
 
-def unused(table: Table, names: Collection[str], *, identities: bool, times: bool) -> list[Unused]:
+def unused_columns(table: Table, names: Collection[str], *, identities: bool, times: bool) -> list[Unused]:
     """Those of these columns that look like an identity whose values come again, or like a time."""
     kinds = {name: table.schema.field(name).type for name in names if name in table.schema.names}
     clock = next((name for name in CLOCKS if name in kinds and _counts(kinds[name])), None)
