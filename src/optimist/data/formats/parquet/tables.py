@@ -50,6 +50,9 @@ class Table:
 
     def row_bytes(self, names: Collection[str]) -> int:
         """About how many bytes a row of these columns takes in memory."""
+        kinds = [self.schema.field(name).type for name in names]
+        if all(map(pa.types.is_primitive, kinds)):
+            return max(1, sum(kind.bit_width for kind in kinds) // 8)
         first = next(self.batches(list(names), FEW_ROWS), None)
         return max(1, first.nbytes // max(1, len(first))) if first else 1
 
