@@ -39,7 +39,7 @@ class Measures:
         """`health` is that of the checkpoint from which the run continues, if it has one."""
         self._learner, self._seeds, self._training = learner, data.seeds, training
         reads = learner.agent.reads_next_action
-        held, samplers = data.held_out_samplers(training, reads), data.samplers(training, reads)
+        held, samplers = data.samplers(training, reads, held=True), data.samplers(training, reads)
         self._monitor = Monitor(learner, data.seeds)
         self._held_out = HeldOut(learner, held) if held else None
         self._probes: Probes = probes_of(samplers)

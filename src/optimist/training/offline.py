@@ -1,4 +1,12 @@
-"""Training on a fixed dataset; the environment is used only for evaluation."""
+"""Training on a fixed dataset; the environment is used only for evaluation. A turn of the loop:
+
+sample    draw the minibatches of the next gradient steps
+update    take these steps, all seeds in one compiled program
+measure   log the losses, and every 1,000 steps what the guard against divergence sees at logged states
+evaluate  where it is due, keep the policies and play full episodes with them
+save      begin a checkpoint, every two minutes and at the end; another thread writes it
+stop      leave once everything is saved, after a signal or an alarm
+"""
 
 import contextlib
 import logging
@@ -18,7 +26,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
 from optimist.training.evaluation import check_playable
-from optimist.training.feeding import Feed, feed_of
+from optimist.training.feeding import feed_of
 from optimist.training.guard import health_like
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
@@ -50,8 +58,7 @@ def usual_folder(agent: Agent, data: Dataset) -> Path:
     """Where a run is written if nobody says: runs/AGENT-DATA, by the name of the dataset's folder. A part of
     the data adds letters of its own; data in memory has only these."""
     named = data.path.resolve().name if data.path else ""
-    is_whole = named and not data.recording
-    letters = "" if is_whole else data.fingerprint[:8]
+    letters = "" if named and not data.recording else data.fingerprint[:8]
     return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
 
 
@@ -84,67 +91,61 @@ class OfflineTraining:
 
     def prepare(self) -> Self:
         """Decide what follows from the log, check that it can be done, and lock the folder."""
-        agent, dataset, asked = self._agent, self._dataset, self._asked
-        agent.check(dataset.spec)
+        log, environment = self._dataset, self.environment
+        self._agent.check(log.spec)
         check_seeds(self.seeds)
         refuse_log_or_study(self._out)  # before the data is read
         before = begun(self._out, restart=self._restart)
-        self._following = following(agent, asked)
         agent, self.training, self.data = resolve_for_log(
-            agent, asked, dataset, self.seeds, self._part, self.environment
+            self._agent, self._asked, log, self.seeds, self._part, environment
         )
-        self.versions = {"dataset": self.data.fingerprint, **self._playable()}
-        self.learner = Learner(agent, dataset.spec, precision=self.training.precision)
+        self.versions = {"dataset": self.data.fingerprint}
+        if environment:
+            masked, trained_on = log.timeline.allowed is not None, log.provenance.get("environment", "")
+            self.versions |= check_playable(log.spec, environment, trained_on, masked=masked)
+        learner = Learner(agent, log.spec, precision=self.training.precision)
         logger_classes(self.training.loggers)  # raises for an unknown logger
-        self._check_memory()
-        self.learner = replace(self.learner, inputs=self._inputs(before))
+        self._check_memory(learner)
+        # Observations are scaled as in the run in the folder, or as the data demands.
+        kind = self.training.observations
+        if "inputs" in before and before.get("training", {}).get("observations") == kind:
+            inputs = Inputs.from_config(before["inputs"], log.spec)
+        else:
+            inputs = measured(self.data.logs, kind)
+        self.learner = replace(learner, inputs=inputs)
         self.folder = RunFolder(self._out, self._config(), restart=self._restart)
         return self
 
-    def _playable(self) -> dict[str, str]:
-        """The versions of the environment, after a check that it fits the data."""
-        if not self.environment:
-            return {}
-        log = self._dataset
-        masked, trained_on = log.timeline.allowed is not None, log.provenance.get("environment", "")
-        return check_playable(log.spec, self.environment, trained_on, masked=masked)
-
-    def _check_memory(self) -> None:
-        training, spec, seeds = self.training, self.data.dataset.spec, len(self.seeds)
+    def _check_memory(self, learner: Learner) -> None:
+        training, spec, seeds = self.training, learner.spec, len(self.seeds)
         streamed = training.feed in ("memory", "compressed")  # such a feed shortens its chunks
         chunk = 1 if streamed else min(LARGE_CHUNK, training.evaluate_every, training.steps)
         played = training.evaluation_steps is None and self.environment
         check_memory(
             {
-                "parameters": state_bytes(self.learner, seeds),
+                "parameters": state_bytes(learner, seeds),
                 "batches": batch_bytes(spec, training.batch, seeds, chunk),
                 "evaluation": lanes_bytes(spec, seeds * training.episodes) if played else 0,
             }
         )
 
-    def _inputs(self, before: dict) -> Inputs | None:
-        """How observations are scaled: as in the run in the folder, or as the data demands."""
-        kind = self.training.observations
-        if "inputs" in before and before.get("training", {}).get("observations") == kind:
-            return Inputs.from_config(before["inputs"], self.data.dataset.spec)
-        return measured(self.data.logs, kind)
-
     def _config(self) -> dict:
-        inputs = self.learner.inputs
+        data, inputs = self.data.dataset, self.learner.inputs
         return {
             "kind": "offline",
             "seeds": list(self.seeds),
             "environment": self.environment or "",
             "dataset": {
-                "path": str(self.data.dataset.path or IN_MEMORY),
+                "path": str(data.path or IN_MEMORY),
                 "fingerprint": self.data.fingerprint,
-                "recording": self._dataset.recording
-                or self._dataset.fingerprint,  # the whole dataset, of which this may be a part
+                # The whole dataset, of which this may be a part.
+                "recording": self._dataset.recording or self._dataset.fingerprint,
                 **({"part": self._part_name} if self._part_name else {}),
-                "following": self._following,  # the settings whose values follow from it
-                **({"masks": True} if self.data.dataset.timeline.allowed is not None else {}),
+                # The settings whose values follow from it.
+                "following": following(self._agent, self._asked),
+                **({"masks": True} if data.timeline.allowed is not None else {}),
             },
-            "spec": self.data.dataset.spec.as_json(),
+            "spec": data.spec.as_json(),
             "agent": described(self.learner.agent),
             "training": as_config(self.training),
             **({"inputs": inputs.as_config()} if inputs else {}),
@@ -169,72 +170,78 @@ class OfflineTraining:
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
             if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
-            if goes_on:
-                self._tell_held_out()
+            with contextlib.suppress(RunError):  # of damaged rows
+                for remark in held_out_remarks(read_metrics(self.folder.path)) if goes_on else ():
+                    log.warning("%s", remark.line)
             self.folder.finish()
             return state
 
-    def _tell_held_out(self) -> None:
-        """Say which way the held-out losses went, unless their rows are damaged."""
-        with contextlib.suppress(RunError):
-            for remark in held_out_remarks(read_metrics(self.folder.path)):
-                log.warning("%s", remark.line)
-
     def _train(self, step: int, state: TrainState, health: Any) -> TrainState:
-        samplers = self.data.samplers(self.training, self.learner.agent.reads_next_action)
-        feed = feed_of(samplers, self.training.feed, self._memory())
-        measures = Measures(self.learner, self.data, self.training, state, health)
-        chunk, title = self._chunk(feed), short_name(self.learner.agent)
-        title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
-        with (
-            StopRequest() as stop,
-            Services(
-                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
-            ) as services,
-        ):
-            write_alarms(self.folder.path, measures.alarms)
-            measures.leave_if_diverged()
-            services.evaluate_if_owed(step, state.params)
-            services.leave_if_asked(step)
-            while step < self.training.steps:
+        training, agent, gib = self.training, self.learner.agent, self.training.memory_gib
+        samplers = self.data.samplers(training, agent.reads_next_action)
+        self._feed = feed_of(samplers, training.feed, None if gib is None else int(gib * 2**30))
+        self._measures = Measures(self.learner, self.data, training, state, health)
+        title = short_name(agent) + (f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else "")
+        place, chunk = (self.folder, self.learner, training, step), self._chunk()
+        with StopRequest() as stop, Services(*place, stop, title=title, unit="update") as self._services:
+            write_alarms(self.folder.path, self._measures.alarms)
+            self._measures.leave_if_diverged()
+            self._services.evaluate_if_owed(step, state.params)
+            self._services.leave_if_asked(step)
+            while step < training.steps:
                 count = self._steps_to_take(step, chunk)
-                state, losses = self._advanced(state, feed, measures, step, count)
+                items = self._sample(step, count)
+                state, losses = self._update(state, items, count)
                 step += count
-                known = measures.alarms
-                services.log(step, state, partial(measures.rows, step, count, state, losses))
-                if measures.alarms != known:
-                    write_alarms(self.folder.path, measures.alarms)
-                    state = measures.hold(state)
-                if self.training.evaluates(step):
-                    services.evaluate(step, state.params)
-                ends = measures.stops or step == self.training.steps
-                services.show(step, services.note if self.environment else in_words(measures.latest))
-                if services.late or stop.received or ends:
-                    services.save(step, measures.saved(state))
-                measures.leave_if_diverged()
-                services.leave_if_asked(step)
+                state = self._measure(step, count, state, losses)
+                self._evaluate(step, state)
+                self._save(step, state)
+                self._stop(step)
         return state
 
-    def _advanced(
-        self, state: TrainState, feed: Feed, measures: Measures, step: int, count: int
-    ) -> tuple[TrainState, dict]:
+    def _sample(self, step: int, count: int) -> Any:
+        """The items of the next `count` steps; None if no seed learns any more."""
+        return self._feed.items(step, count) if self._measures.learns.any() else None
+
+    def _update(self, state: TrainState, items: Any, count: int) -> tuple[TrainState, dict]:
         """The state after `count` gradient steps of every seed that is not frozen, and the losses."""
-        if not measures.learns.any():
+        if items is None:
             return state._replace(step=state.step + count), {}
-        items = feed.items(step, count)
-        state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
-        return measures.hold(state), losses
+        state, losses = advance(self.learner, state, self._feed.minibatch, self._feed.resident, items)
+        return self._measures.hold(state), losses
 
-    def _memory(self) -> int | None:
-        return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)
+    def _measure(self, step: int, count: int, state: TrainState, losses: dict) -> TrainState:
+        """Log the figures; a new alarm may freeze its seed."""
+        measures, known = self._measures, self._measures.alarms
+        self._services.log(step, state, partial(measures.rows, step, count, state, losses))
+        if measures.alarms != known:
+            write_alarms(self.folder.path, measures.alarms)
+            state = measures.hold(state)
+        return state
 
-    def _chunk(self, feed: Feed) -> int:
+    def _evaluate(self, step: int, state: TrainState) -> None:
+        if self.training.evaluates(step):
+            self._services.evaluate(step, state.params)
+        self._services.show(
+            step, self._services.note if self.environment else in_words(self._measures.latest)
+        )
+
+    def _save(self, step: int, state: TrainState) -> None:
+        ends = self._measures.stops or step == self.training.steps
+        if self._services.late or self._services.stop.received or ends:
+            self._services.save(step, self._measures.saved(state))
+
+    def _stop(self, step: int) -> None:
+        self._measures.leave_if_diverged()
+        self._services.leave_if_asked(step)
+
+    def _chunk(self) -> int:
         """The steps of a chunk; if possible they divide `evaluate_every`, so that one program is enough."""
-        slow = math.prod(self.data.dataset.spec.observation_shape) > 10_000 and jax.default_backend() == "cpu"
+        slow = math.prod(self.learner.spec.observation_shape) > 10_000 and jax.default_backend() == "cpu"
         every = self.training.evaluate_every
-        longest = min(LARGE_CHUNK if slow else CHUNK, feed.steps_at_once, every)
-        whole = [size for size in range(longest // 4 + 1, longest + 1) if every % size == 0]
-        return max(whole, default=longest)
+        longest = min(LARGE_CHUNK if slow else CHUNK, self._feed.steps_at_once, every)
+        dividing = [size for size in range(longest // 4 + 1, longest + 1) if every % size == 0]
+        return max(dividing, default=longest)
 
     def _steps_to_take(self, step: int, chunk: int) -> int:
         """The steps to the next multiple of `chunk` after an evaluation, to the next evaluation, or to the

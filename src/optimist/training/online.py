@@ -1,12 +1,15 @@
-"""Training online: parallel lanes, a replay window, and a recorder of every step."""
+"""Training online: parallel lanes, a replay window, and a recorder of every step.
+
+A turn plays a few rows and takes the gradient steps that they make due (`play/playing.py`), then evaluates,
+logs, saves and stops as offline training does (`services.py`).
+"""
 
 import logging
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +20,13 @@ from optimist.data.disk import manifest
 from optimist.data.disk.appending import APPENDED
 from optimist.data.disk.lock import discard, refuse_run_or_study
 from optimist.data.recorder import DepartedError, Recorder
-from optimist.data.views import View
 from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import check_finite
 from optimist.training.memory import check_memory_to_play
-from optimist.training.play.playing import LaneReturns, Playing
+from optimist.training.play.playing import Playing
 from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_for_environment
 from optimist.training.services import Services, owes_evaluation
@@ -50,15 +52,27 @@ class Start(NamedTuple):
 
 
 class Watch:
-    """What is seen of play between two rows of the metrics."""
+    """What is seen of play between two rows of the metrics: its rate, and the returns of the last 100
+    episodes of each seed."""
 
     def __init__(self, seeds: int, lanes: int, step: int):
-        self.returns = LaneReturns(seeds, lanes)
+        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
         self._logged, self._step = time.monotonic(), step
 
     def see(self, rewards: np.ndarray, ended: np.ndarray) -> None:
-        for reward, ends in zip(rewards, ended, strict=True):
-            self.returns.add(reward, ends)
+        """Rows of all lanes, (rows, lanes)."""
+        seed_of_lane = np.arange(len(self._running)) * len(self._recent) // len(self._running)
+        for reward, over in zip(rewards, ended, strict=True):
+            self._running += reward
+            if over.any():
+                for seed, before in enumerate(self._recent):
+                    returns = self._running[over & (seed_of_lane == seed)]
+                    self._recent[seed] = np.append(before, returns)[-100:]
+                self._running[over] = 0
+
+    def returns(self) -> list[float | None]:
+        """The mean return of each seed; None if it ended no episode yet."""
+        return [float(returns.mean()) if len(returns) else None for returns in self._recent]
 
     def is_due(self) -> bool:
         return time.monotonic() - self._logged > LOG_SECONDS
@@ -69,39 +83,6 @@ class Watch:
         rate = (step - self._step) / (now - self._logged)
         self._logged, self._step = now, step
         return rate
-
-
-class PlayServices(Services):
-    """The services of a loop that also records. A resumed run keeps every recorded step and starts from the
-    newest checkpoint, so it loses the learning between the two. Therefore a checkpoint is saved with each
-    shard if that is cheap, and at least every `checkpoint_seconds`."""
-
-    def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
-        super().__init__(*arguments, **more)
-        self._recorder, self._shards_begin = recorder, recorder.whole_steps // len(self.seeds)
-
-    def due(self, step: int, rows: int) -> bool:
-        """Is it time for a checkpoint, if each turn plays so many rows?"""
-        # The first shard always gets one: before it nothing was saved, which took no time.
-        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
-        return self.late or (cheap and self._ended_a_shard(step, rows))
-
-    def _ended_a_shard(self, step: int, rows: int) -> bool:
-        """Was a shard filled within the last turn? The next one has few rows then, which are soon written."""
-        filled = (step - self._shards_begin) // self.settings.lanes
-        return filled >= self._recorder.shard_rows and filled % self._recorder.shard_rows < rows
-
-    def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
-        """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
-        environment can be restored, save the state of `playing` too."""
-        self._recorder.flush()
-        self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
-
-    def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
-        if play is not None:
-            checkpoint.save_play(self.folder.checkpoints, step, play, self.folder.fingerprint)
-        self.folder.save_state(step, state)
-        checkpoint.prune_play(self.folder.checkpoints)
 
 
 class OnlineTraining:
@@ -137,26 +118,22 @@ class OnlineTraining:
         self.start, learner = start, continued or Learner(agent, self.play.spec)
         self.learner = replace(learner, precision=collection.precision)
         if not restart:
-            self._refuse_foreign_recording()
-            self._refuse_appended()
+            self._refuse_other_recordings()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
         if restart:
             discard(self.path)
 
-    def _refuse_foreign_recording(self) -> None:
-        """Raise RunError for a recording without the run that made it: only that run may continue it."""
-        if (self.path / "manifest.json").exists() and not (self.path / "agent" / "config.toml").exists():
+    def _refuse_other_recordings(self) -> None:
+        """Raise RunError for a recording without the run that made it, because only that run may continue it;
+        and if steps are asked for beyond those of the agent, but others were appended: which steps of the
+        folder are its own is no longer known."""
+        agent = self.path / "agent"
+        if (self.path / "manifest.json").exists() and not (agent / "config.toml").exists():
             raise RunError(
                 f"{self.path} holds a recording without the run that made it: choose another --out, "
                 "or overwrite it with --restart"
             )
-
-    def _refuse_appended(self) -> None:
-        """Raise RunError if steps are asked for beyond those of the agent: which steps of the folder are its
-        own is no longer known once others were appended."""
-        saved = [
-            checkpoint.step_of(path) for path in checkpoint.newest_first(self.path / "agent/checkpoints")
-        ]
+        saved = [checkpoint.step_of(path) for path in checkpoint.newest_first(agent / "checkpoints")]
         played = max(saved, default=0)
         if played and played < self.collection.steps and APPENDED in manifest.read(self.path).provenance:
             raise RunError(
@@ -191,23 +168,20 @@ class OnlineTraining:
                 log.warning("%s: play differs from the recorded steps: new episodes begin", self.path)
                 state = self._continue(stop, same_episodes=False)
             self.folder.finish()
-        if self.collection.steps <= self.collection.warm_up and not int(state.step):
-            self._tell_nothing_learned()
-        return state
-
-    def _tell_nothing_learned(self) -> None:
-        if self.learner.agent.objectives(self.learner.spec):
+        learns, warm_up = self.learner.agent.objectives(self.learner.spec), self.collection.warm_up
+        if self.collection.steps <= warm_up and not int(state.step) and learns:
             log.warning(
                 "nothing was learned: the warm-up of %s random steps was not passed; choose more --steps, or "
                 "a smaller --warm-up",
-                f"{self.collection.warm_up:,}",
+                f"{warm_up:,}",
             )
+        return state
 
     def _continue(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
         with self._recorder() as recorder:
             start = self._start(recorder, same_episodes)
             self.folder.rewind(start.step)
-            logs = self._older_logs()
+            logs = self.start.logs() if self.start and self.collection.mix else None
             replay = Replay(self.learner, start.state, self.collection, self.seeds, logs, masked=self.masked)
             if start.step < self.collection.steps or owes_evaluation(
                 self.folder, self.collection, start.step
@@ -242,9 +216,6 @@ class OnlineTraining:
             log.warning(line, self.path, f"{apart:,}", side, then)
         return Start(learned if same else recorded, state, same, play)
 
-    def _older_logs(self) -> list[View] | None:
-        return self.start.logs() if self.start and self.collection.mix else None
-
     def _recorder(self) -> Recorder:
         config = self.folder.config
         provenance = {
@@ -262,10 +233,11 @@ class OnlineTraining:
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         step, watch = start.step, Watch(len(self.seeds), self.collection.lanes, start.step)
         title = f"{short_name(self.learner.agent)} plays {self.play.name}"
+        shards_begin = recorder.whole_steps // len(self.seeds)
         common = (self.folder, self.learner, self.collection, step, stop)
-        with PlayServices(recorder, *common, title=title, unit="step") as services:
+        with Services(*common, title=title, unit="step") as services:
             if not start.same_episodes:
-                self._catch_up(step, replay, services)
+                self._catch_up(step, replay, recorder, services)
             with Playing(
                 self.learner, self.play, replay, recorder, self.collection, self.seeds, step
             ) as playing:
@@ -274,44 +246,58 @@ class OnlineTraining:
                 services.evaluate_if_owed(step, replay.state.params)
                 services.leave_if_asked(step)
                 while step < self.collection.steps:
-                    step = self._turn(step, replay, playing, services, watch)
+                    rewards, ended = playing.go(step)
+                    watch.see(rewards, ended)
+                    step += len(rewards) * self.collection.lanes
+                    if self.collection.evaluates(step):
+                        services.evaluate(step, replay.state.params)
+                    due = self._checkpoint_is_due(services, recorder, step - shards_begin, len(rewards))
+                    last = step >= self.collection.steps
+                    saves = services.stop.received or (due and not last)
+                    if saves or last or watch.is_due():
+                        self._log(step, replay, watch, services)
+                    if saves:
+                        playing.settle()
+                        recorder.flush()  # a checkpoint must not contain steps that the recording lacks
+                        services.save(step, replay.state, playing.saved() if playing.resumable else None)
+                    services.leave_if_asked(step)
                 playing.settle(learn_at=step)
+            recorder.flush()
             services.save(step, replay.state)
 
-    def _turn(self, step: int, replay: Replay, playing: Playing, services: PlayServices, watch: Watch) -> int:
-        """Play a few rows; evaluate, log and save if it is time. Return the new step."""
-        rewards, ended = playing.go(step)
-        watch.see(rewards, ended)
-        step += len(rewards) * self.collection.lanes
-        if self.collection.evaluates(step):
-            services.evaluate(step, replay.state.params)
-        last = step >= self.collection.steps
-        saves = services.stop.received or (services.due(step, len(rewards)) and not last)
-        if saves or last or watch.is_due():
-            rate, means = watch.rate(step), watch.returns.means()
-            services.log(step, replay.state, partial(self._figures, step, replay, means, rate))
-            known = [mean for mean in means if mean is not None]
-            services.show(step, f"return {np.mean(known):.2f}" if known else "no episode has ended yet")
-        if saves:
-            playing.settle()
-            services.save(step, replay.state, playing)
-        services.leave_if_asked(step)
-        return step
+    def _checkpoint_is_due(self, services: Services, recorder: Recorder, steps: int, rows: int) -> bool:
+        """Is it time for a checkpoint, after so many steps in these shards, if each turn plays so many rows?
 
-    def _catch_up(self, step: int, replay: Replay, services: PlayServices) -> None:
+        A resumed run keeps every recorded step and starts from the newest checkpoint, so it loses the
+        learning between the two. Therefore a checkpoint is saved with each shard if that is cheap, and at
+        least every `checkpoint_seconds`."""
+        cheap = services.takes_at_most(SHARE_OF_TIME)
+        filled = steps // self.collection.lanes
+        # A shard was filled within the last turn: the next one has few rows, which are soon written.
+        full = filled >= recorder.shard_rows and filled % recorder.shard_rows < rows
+        return services.late or (cheap and full)
+
+    def _log(self, step: int, replay: Replay, watch: Watch, services: Services) -> None:
+        returns, epsilon = watch.returns(), self.collection.exploration(step - self.collection.lanes)
+        common = {"epsilon": epsilon, "steps_per_second": watch.rate(step)}
+
+        def rows() -> list[dict]:
+            rows = [
+                ({} if mean is None else {"play/return": mean}) | common | losses
+                for mean, losses in zip(returns, replay.losses(), strict=True)
+            ]
+            check_finite(step, self.seeds, rows)
+            return rows
+
+        services.log(step, replay.state, rows)
+        known = [mean for mean in returns if mean is not None]
+        services.show(step, f"return {np.mean(known):.2f}" if known else "no episode has ended yet")
+
+    def _catch_up(self, step: int, replay: Replay, recorder: Recorder, services: Services) -> None:
         """Take the gradient steps that belong to steps recorded after the newest checkpoint."""
         while replay.due(step) > UPDATES_AT_ONCE:
             replay.learn(step, UPDATES_AT_ONCE)
             if services.stop.received or services.late:
+                recorder.flush()
                 services.save(step, replay.state)
             services.leave_if_asked(step)
-
-    def _figures(self, step: int, replay: Replay, returns: list[float | None], rate: float) -> list[dict]:
-        epsilon = self.collection.exploration(step - self.collection.lanes)
-        common = {"epsilon": epsilon, "steps_per_second": rate}
-        rows = [
-            ({} if mean is None else {"play/return": mean}) | common | losses
-            for mean, losses in zip(returns, replay.losses(), strict=True)
-        ]
-        check_finite(step, self.seeds, rows)
-        return rows

@@ -51,40 +51,43 @@ class SeedLogs:
         self.seeds, divide = seeds, HoldOut.of(vars(training)).divide
         self.dataset, held = divide(part(dataset))
         self.logs, self.held = [self.dataset] * len(seeds), [held] * len(seeds)
-        own = training.data_per_seed == "own"
-        if own:
+        self.fingerprint = self.dataset.fingerprint
+        if training.data_per_seed == "own":
             each = [divide(log) for log in parts(dataset, training, seeds, part)]
             self.logs, self.held = [kept for kept, _ in each], [held for _, held in each]
-        self.fingerprint = self.dataset.fingerprint
-        if own and self.fingerprint != dataset.fingerprint:  # a part of each log
-            joined = " ".join(log.fingerprint for log in self.logs)
-            self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
+            if self.fingerprint != dataset.fingerprint:  # a part of each log
+                joined = " ".join(log.fingerprint for log in self.logs)
+                self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
 
-    def samplers(self, training: Training, next_actions: bool) -> list[Sampler]:
-        """The minibatches of each seed, by settled settings."""
-        kind = SAMPLERS[training.sampling]
+    def samplers(self, training: Training, next_actions: bool, *, held: bool = False) -> list[Sampler]:
+        """The minibatches of each seed, by settled settings; or its held-back transitions, of the seeds that
+        have some."""
+        kind, batch, logs = (
+            SAMPLERS[training.sampling],
+            training.batch,
+            list(zip(self.logs, self.seeds, strict=True)),
+        )
+        if held:
+            kind, batch = Sampler, HELD_OUT_BATCH
+            logs = [(log, seed) for log, seed in zip(self.held, self.seeds, strict=True) if log]
+        clip, scale = self._rewards(training)
         return [
-            _sampler(kind, log, training.batch, training, seed, next_actions)
-            for log, seed in zip(self.logs, self.seeds, strict=True)
-        ]
-
-    def held_out_samplers(self, training: Training, next_actions: bool) -> list[Sampler]:
-        """The held-back transitions of each seed; none if nothing is held back."""
-        return [
-            _sampler(Sampler, held, HELD_OUT_BATCH, training, seed, next_actions)
-            for held, seed in zip(self.held, self.seeds, strict=True)
-            if held
+            kind(log, batch, training.gamma, training.n_step, clip, seed, scale, next_actions)
+            for log, seed in logs
         ]
 
     def logged_values(self, training: Training) -> list[LoggedValues]:
         """The returns-to-go of each seed's log, with rewards as they are trained; one log is read once."""
-        clip: Any = training.clip_rewards
-        scale: Any = training.reward_scale
-        found = {
+        clip, scale = self._rewards(training)
+        values = {
             log.fingerprint: logged_values(log, training.gamma, clip=clip, scale=scale)
             for log in {log.fingerprint: log for log in self.logs}.values()
         }
-        return [found[log.fingerprint] for log in self.logs]
+        return [values[log.fingerprint] for log in self.logs]
+
+    def _rewards(self, training: Any) -> tuple[float | None, float]:
+        """Their limit and their scale, which are settled: no longer "auto"."""
+        return training.clip_rewards, training.reward_scale
 
 
 def parts(
@@ -109,11 +112,3 @@ def hold_out_remark(asked: Training, data: SeedLogs, environment: str | None) ->
         f"{held:,} of {held + learned:,} episodes are held out, to see how the loss goes on what is not "
         "learned from; --hold-out 0 learns from all"
     ]
-
-
-def _sampler(
-    kind: Callable[..., Sampler], log: Dataset, batch: int, training: Training, seed: int, next_actions: bool
-) -> Sampler:
-    clip: Any = training.clip_rewards  # settled: a number or None
-    scale: Any = training.reward_scale  # settled: a number
-    return kind(log, batch, training.gamma, training.n_step, clip, seed, scale, next_actions)

@@ -4,14 +4,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import jax
 import numpy as np
 
 from optimist.errors import DivergedError
-from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
+from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loggers import Logger, logger_classes
 from optimist.training.storage import checkpoint
@@ -36,19 +35,11 @@ class Services:
     ):
         self.folder, self.learner, self.settings, self.stop = folder, learner, settings, stop
         self.seeds = tuple(folder.config["seeds"])
-        self._step, self._bar = step, Bar(title, settings.steps, unit, step)
-        self._loggers = list[Logger]()
-        self._policies = Policies(
-            folder.path, settings, learner.shapes(self.seeds).params, folder.fingerprint
-        )
-        self._policies.rewind(step)
-        self._how = {
-            "seeds": self.seeds,
-            "episodes": settings.episodes,
-            "steps": settings.evaluation_steps,
-            "epsilon": settings.evaluation_epsilon,
-        }
         self.note = ""  # the score of the newest evaluation
+        self._step, self._bar, self._loggers = step, Bar(title, settings.steps, unit, step), list[Logger]()
+        params = learner.shapes(self.seeds).params
+        self._policies = Policies(folder.path, settings, params, folder.fingerprint)
+        self._policies.rewind(step)
         self._saver = Saver()
         self._saved_at, self._saved_step = time.monotonic(), step
 
@@ -74,16 +65,16 @@ class Services:
         """Log the figures of each seed. If one is not finite, save the state in diverged/ and raise
         DivergedError."""
         try:
-            found = rows()
+            figures = rows()
         except DivergedError:
             checkpoint.save_state(self.folder.path / "diverged", step, state, self.folder.fingerprint)
             raise
-        for seed, values in zip(self.seeds, found, strict=True):
-            self._add(step, values, seed)
+        self._add(step, dict(zip(self.seeds, figures, strict=True)))
 
-    def _add(self, step: int, values: dict, seed: int) -> None:
-        for logger in self._loggers:
-            logger.add(step, values, seed)
+    def _add(self, step: int, figures: dict[int, dict]) -> None:
+        for seed, values in figures.items():
+            for logger in self._loggers:
+                logger.add(step, values, seed)
 
     def evaluate_if_owed(self, step: int, params: dict) -> None:
         """Evaluate this step if that is due and not on disk."""
@@ -94,42 +85,50 @@ class Services:
         """Keep the policies of every seed, evaluate them and save the episodes. After a signal and without an
         environment, there are no episodes."""
         self._policies.keep(step, params)
-        if self.folder.config["environment"]:
-            self._add_episodes(self._play(step, params))
-
-    def _play(self, step: int, params: dict) -> list[EpisodeScore]:
-        return evaluate(
+        if not self.folder.config["environment"]:
+            return
+        played = evaluate(
             self.learner,
             params,
             self.folder.config["environment"],
-            **self._how,
+            seeds=self.seeds,
+            episodes=self.settings.episodes,
+            steps=self.settings.evaluation_steps,
+            epsilon=self.settings.evaluation_epsilon,
             step=step,
             stop=lambda: bool(self.stop.received),
         )
-
-    def _add_episodes(self, rows: list[EpisodeScore]) -> None:
-        self.note = ""
-        if not rows:
-            return
-        self.folder.add_episodes(rows)
-        means = mean_scores(rows)
-        for seed, mean in means.items():
-            self._add(rows[0].step, {"return": mean}, seed)
-        self.note = f"return {np.mean(list(means.values())):.2f}"
+        means = mean_scores(played)
+        self.note = f"return {np.mean(list(means.values())):.2f}" if played else ""
+        if played:
+            self.folder.add_episodes(played)
+            self._add(step, {seed: {"return": mean} for seed, mean in means.items()})
 
     @property
     def late(self) -> bool:
         """Is it time for a checkpoint?"""
         return time.monotonic() - self._saved_at > self.settings.checkpoint_seconds
 
-    def save(self, step: int, state: Any) -> None:
-        """Begin a checkpoint, which another thread writes while training goes on."""
-        self._begin(self.folder.save_state, step, state)
+    def takes_at_most(self, share: float) -> bool:
+        """Did the last checkpoint take at most this share of the time since then?"""
+        # The first is always begun: before it nothing was saved, which took no time.
+        return (time.monotonic() - self._saved_at) * share >= self._saver.seconds
 
-    def _begin(self, write: Callable[..., None], step: int, state: Any, *more: Any) -> None:
-        """The thread gets the arrays of the host, because the learner gives the memory of its own to the next
+    def save(self, step: int, state: Any, play: dict[str, np.ndarray] | None = None) -> None:
+        """Begin a checkpoint, with the state of play if it can be restored. Another thread writes while
+        training goes on.
+
+        The thread gets the arrays of the host, because the learner gives the memory of its own to the next
         step. (On a CPU both are the same memory; XLA does not reuse it while the host's arrays exist.)"""
-        self._saver.begin(partial(write, step, jax.device_get(state), *more))
+        state, folder = jax.device_get(state), self.folder
+
+        def write() -> None:
+            if play is not None:
+                checkpoint.save_play(folder.checkpoints, step, play, folder.fingerprint)
+            folder.save_state(step, state)
+            checkpoint.prune_play(folder.checkpoints)
+
+        self._saver.begin(write)
         self._saved_at, self._saved_step = time.monotonic(), step
 
     def leave_if_asked(self, step: int) -> None:

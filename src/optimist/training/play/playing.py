@@ -268,23 +268,3 @@ class Playing:
         for number in range(len(played.reward)):
             row: list[Any] = [None if column is None else column[number] for column in played]
             self._recorder.add(*row)
-
-
-class LaneReturns:
-    """The returns of the last 100 episodes of each seed."""
-
-    def __init__(self, seeds: int, lanes: int):
-        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
-
-    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
-        self._running += reward
-        if not ended.any():
-            return
-        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
-        for seed, before in enumerate(self._recent):
-            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
-        self._running[ended] = 0
-
-    def means(self) -> list[float | None]:
-        """The mean return of each seed; None if it ended no episode yet."""
-        return [float(returns.mean()) if len(returns) else None for returns in self._recent]
