@@ -110,25 +110,20 @@ def beginning(path: str | Path, *, step: int | str = "last", seeds: Iterable[int
     if not set(chosen) <= set(run.seeds) or not chosen:
         known = ", ".join(map(str, run.seeds))
         raise UsageError(f"{run.path} has the seeds {known}: choose some of these, or leave --seeds out")
+    settings, shapes = fingerprint(config), run.learner.shapes(run.seeds)
+    found = checkpoint.load_state(run.path / "checkpoints", shapes, settings)
+    if found is not None and found[0] == run.step:
+        every = found[1]
+    else:
+        log.warning(
+            "%s: step %s has parameters only; targets and optimiser start anew", run.path, f"{run.step:,}"
+        )
+        params = jax.tree.map(jnp.asarray, run.params)
+        every = run.learner.init(run.seeds)._replace(params=params, targets=jax.tree.map(jnp.copy, params))
     places = jnp.array([run.seeds.index(seed) for seed in chosen])
-    every = _state(run, config)
     picked = jax.tree.map(lambda leaf: leaf[places], every._replace(step=()))
     keys = jax.vmap(lambda key: jax.random.fold_in(key, ONLINE))(picked.key)
     return Beginning(run, chosen, picked._replace(step=jnp.zeros((), jnp.int32), key=keys), config)
-
-
-def _state(run: Run, config: dict) -> TrainState:
-    """The state of all seeds: that of the newest checkpoint if it is of this step."""
-    found = checkpoint.load_state(
-        run.path / "checkpoints", run.learner.shapes(run.seeds), fingerprint(config)
-    )
-    if found is not None and found[0] == run.step:
-        return found[1]
-    log.warning(
-        "%s: step %s has parameters only; targets and optimiser start anew", run.path, f"{run.step:,}"
-    )
-    params = jax.tree.map(jnp.asarray, run.params)
-    return run.learner.init(run.seeds)._replace(params=params, targets=jax.tree.map(jnp.copy, params))
 
 
 def _shapes(tree: Any) -> list[tuple]:

@@ -178,14 +178,14 @@ def play_out_on_device(
 ) -> list[list[tuple[float, int]]]:
     """Play one episode in every lane of an environment that has `rules`; each seed has the same number of
     lanes. The result is score and length of each seed's episodes, or none if stopped."""
-    lanes, nothing = play.lanes, jnp.zeros(play.lanes)
+    lanes = play.lanes
     in_play = EpisodesInPlay(
         table=play.begin(),
         seen=blank(learner.spec, lanes),
         began=jnp.ones(lanes, bool),
-        score=nothing,
-        length=nothing.astype(jnp.int32),
-        over=nothing.astype(bool),
+        score=jnp.zeros(lanes),
+        length=jnp.zeros(lanes, jnp.int32),
+        over=jnp.zeros(lanes, bool),
         turn=jnp.int32(0),
     )
     while not in_play.over.all():
@@ -245,34 +245,29 @@ def check_playable(
     if line := other_options(environment, trained_on):
         log.warning("%s", line)
     if spec.action_names not in ((), play.spec.action_names):
-        _tell_numbers(spec, environment)
+        # Their order, often the alphabetical one, need not be the environment's.
+        numbered = [f"{number} for {in_one_line(name, 20)}" for number, name in enumerate(spec.action_names)]
+        log.warning(
+            "the actions of the log have names, and %s takes numbers: %s; if it means others by them, log "
+            "its numbers in place of the names",
+            environment,
+            some_of(numbered, SHOWN),
+        )
     if masked and not gives_masks:
         line = "the log has masks of allowed actions, and %s gives none: every action can be chosen there"
-        log.warning(line, environment)
-    if gives_masks and not masked:
+    else:
         line = "%s gives masks of allowed actions, and the log has none: policies obey them there, untrained"
+    if masked != gives_masks:
         log.warning(line, environment)
     return versions
 
 
 def other_options(environment: str, trained_on: str) -> str:
     """A warning if the data was played in the same game with other options, otherwise ""."""
-    if not trained_on or environment == trained_on:
+    same_game = trained_on and envs.base_name(environment) == envs.base_name(trained_on)
+    if not same_game or environment == trained_on:  # another game is refused
         return ""
-    if envs.base_name(environment) != envs.base_name(trained_on):
-        return ""  # another game, which is refused
     return f"the data is from {trained_on}; it is evaluated in {environment}, with other options"
-
-
-def _tell_numbers(spec: Spec, environment: str) -> None:
-    """Warn of names of actions: their order, often the alphabetical one, need not be the environment's."""
-    numbered = [f"{number} for {in_one_line(name, 20)}" for number, name in enumerate(spec.action_names)]
-    log.warning(
-        "the actions of the log have names, and %s takes numbers: %s; if it means others by them, log its "
-        "numbers in place of the names",
-        environment,
-        some_of(numbered, SHOWN),
-    )
 
 
 def _choice(spec: Spec) -> str:

@@ -183,20 +183,11 @@ class StreamedBatch(NamedTuple):
     """Transitions with their frames, which the device stacks: so each frame is transferred once."""
 
     frames: Any  # (B, frames of a transition, *frame_shape)
-    age: Any
-    next_age: Any
-    action: Any
-    reward: Any
-    discount: Any
-    allowed: Any = None
-    next_allowed: Any = None
-    next_action: Any = None
-    next_logged: Any = None
+    rows: Rows  # without the numbers of frames
 
 
 def streamed(frames: Any, rows: Rows) -> StreamedBatch:
-    columns = rows._asdict()
-    return StreamedBatch(frames, **{name: columns[name] for name in StreamedBatch._fields[1:]})
+    return StreamedBatch(frames, rows._replace(frame=None, next_frame=None))
 
 
 @dataclass(frozen=True)
@@ -221,7 +212,7 @@ class Gather:
         )
 
 
-def _transition(row: Rows | StreamedBatch, actions: int, **observations: Any) -> Transition:
+def _transition(row: Rows, actions: int, **observations: Any) -> Transition:
     """The transition of a row, with its masks, (..., actions), if they were logged."""
 
     def mask(bits):
@@ -248,12 +239,12 @@ class Join:
     actions: int = 0
 
     def __call__(self, resident, item: StreamedBatch) -> Transition:
-        last = self.stack - 1
+        last, frames, rows = self.stack - 1, item.frames, item.rows
         return _transition(
-            item,
+            rows,
             self.actions,
-            observation=stacked(lambda back: item.frames[:, last - back], item.age, self.stack),
-            next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
+            observation=stacked(lambda back: frames[:, last - back], rows.age, self.stack),
+            next_observation=stacked(lambda back: frames[:, -1 - back], rows.next_age, self.stack),
         )
 
 

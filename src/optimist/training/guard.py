@@ -99,13 +99,13 @@ class Guard:
     @property
     def alarms(self) -> dict[int, Alarm]:
         """The seeds that diverged."""
-        found = {}
-        for place, seed in enumerate(self.seeds):
-            step, size = int(self.health.alarm[place]), float(self.health.size[place])
-            if step != NEVER:
-                largest = float(self._largest[place])
-                found[seed] = Alarm(step, int(self.health.step[place]), size or None, largest)
-        return found
+        health = (self.health.alarm, self.health.step, self.health.size, self._largest)
+        rows = zip(self.seeds, *(np.asarray(each).tolist() for each in health), strict=True)
+        return {
+            seed: Alarm(step, healthy, size or None, largest)
+            for seed, step, healthy, size, largest in rows
+            if step != NEVER
+        }
 
     @property
     def frozen(self) -> np.ndarray:
@@ -129,20 +129,14 @@ class Guard:
             unhealthy=np.where(healthy, 0, np.asarray(health.unhealthy) + 1).astype(np.int32),
         )
         self._alarm(step, self.health.unhealthy == LOOKS, size)
-        return [
-            self._figures(values[place], size[place], drift[place], self._logged[place])
-            for place in range(len(self.seeds))
-        ]
-
-    def _figures(self, values: np.ndarray, size: float, drift: float, logged: LoggedValues) -> dict:
-        figures = {"estimate": float(values.mean()), "logged_value": logged.mean}
-        if logged.largest == 0:
-            return figures
-        return {
-            **figures,
-            "value_ratio": float(size) / logged.largest,
-            "value_drift": float(drift) / logged.largest,
-        }
+        figures = []
+        for place, logged in enumerate(self._logged):
+            row = {"estimate": float(values[place].mean()), "logged_value": logged.mean}
+            if logged.largest:
+                row["value_ratio"] = float(size[place]) / logged.largest
+                row["value_drift"] = float(drift[place]) / logged.largest
+            figures.append(row)
+        return figures
 
     def fail(self, step: int, places: np.ndarray) -> None:
         """Raise the alarm for seeds whose figures are not finite, (seeds,)."""
@@ -160,17 +154,18 @@ class Guard:
     def told(self, seed: int) -> str:
         """The alarm of this seed in one line: what happened, what is kept, and the remedy."""
         alarm = self.alarms[seed]
-        found = "its figures are not finite" if alarm.value is None else f"its values reach {alarm.value:.4g}"
-        does = {
+        reason = (
+            "its figures are not finite" if alarm.value is None else f"its values reach {alarm.value:.4g}"
+        )
+        consequence = {
             CONTINUE: "training goes on (--on-divergence stop or freeze ends it)",
             STOP: "every seed stops here (--on-divergence continue goes on)",
             FREEZE: "the seed keeps that policy and learns no more",
-        }
+        }[self._response]
         return (
-            f"step {alarm.step:,}: seed {seed} diverges: {found}, and no return in its log exceeds "
+            f"step {alarm.step:,}: seed {seed} diverges: {reason}, and no return in its log exceeds "
             f"{alarm.bound:.4g}; its last healthy policy, of step {alarm.healthy:,}, is kept "
-            f"(--step healthy); "
-            f"{does[self._response]}; to prevent it, try {remedy(self._learner)}"
+            f"(--step healthy); {consequence}; to prevent it, try {remedy(self._learner)}"
         )
 
     def hold(self, state: TrainState) -> TrainState:
@@ -229,16 +224,17 @@ class Answers(NamedTuple):
 
 def probes_of(samplers: list[Sampler]) -> Probes:
     """The probes of each seed, the same whenever the run is continued."""
-    return jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *map(_probes, samplers)))
 
+    def probes(sampler: Sampler) -> Probes:
+        log = sampler.dataset
+        sampler = replace(Sampler(log), batch=COUNT, seed=sampler.seed)
+        positions = sampler.positions(UNREACHED, 1)[0]
+        seen, masks = transitions(sampler, positions, log.timeline.frames), log.timeline.allowed
+        return Probes(
+            seen.observation, seen.action, None if masks is None else masks[log.steps_at(positions)]
+        )
 
-def _probes(sampler: Sampler) -> Probes:
-    log = sampler.dataset
-    sampler = replace(Sampler(log), batch=COUNT, seed=sampler.seed)
-    positions = sampler.positions(UNREACHED, 1)[0]
-    seen = transitions(sampler, positions, log.timeline.frames)
-    masks = log.timeline.allowed
-    return Probes(seen.observation, seen.action, None if masks is None else masks[log.steps_at(positions)])
+    return jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *map(probes, samplers)))
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds"))

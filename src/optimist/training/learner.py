@@ -65,23 +65,21 @@ class Learner:
 
     def init(self, seeds: tuple[int, ...]) -> TrainState:
         """The initial states of all seeds; the target starts as a copy of the network."""
-        states = [self._init_one(jax.random.PRNGKey(seed)) for seed in seeds]
-        step = states[0].step
+        states = []
+        for seed in seeds:
+            init_key, run_key = jax.random.split(jax.random.PRNGKey(seed))
+            params = self.agent.init(init_key, self.spec)
+            slots = {
+                name: self.agent.optimizer_of(name).transform().init(group) for name, group in params.items()
+            }
+            targets = jax.tree.map(jnp.copy, params)  # a separate buffer, so that both can be donated
+            states.append(TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key))
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-        return stacked._replace(step=step)
+        return stacked._replace(step=states[0].step)
 
     def shapes(self, seeds: tuple[int, ...]) -> TrainState:
         """The shapes of a state, to compare with a checkpoint; nothing is computed."""
         return jax.eval_shape(lambda: self.init(seeds))
-
-    def _init_one(self, key) -> TrainState:
-        init_key, run_key = jax.random.split(key)
-        params = self.agent.init(init_key, self.spec)
-        slots = {
-            name: self.agent.optimizer_of(name).transform().init(group) for name, group in params.items()
-        }
-        targets = jax.tree.map(jnp.copy, params)  # a separate buffer, so that both can be donated
-        return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
 
     def read(self, observations: Any) -> Any:
         """Observations as the agent reads them, one or a batch."""

@@ -12,8 +12,7 @@ import numpy as np
 from optimist.data.sampling import Sampler, transitions
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError
-from optimist.training import guard as guarding
-from optimist.training.guard import UNREACHED, Guard, Probes, answers, probes_of
+from optimist.training.guard import UNREACHED, Guard, answers, first_health, is_due, probes_of
 from optimist.training.learner import Learner, TrainState
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.settings import FREEZE, STOP, Training
@@ -30,6 +29,7 @@ SHARES = ("agreement", "value_drift")  # are shown in percent
 FEWEST = 3  # looks that say which way a loss went
 LOOKS, STRETCHES = 3, (5, 20)  # looks in a stretch, and the fewest and most stretches of a run
 CLEAR = 0.1  # share of a loss; a smaller change is called none
+log = logging.getLogger("optimist")
 
 
 class Measures:
@@ -39,21 +39,19 @@ class Measures:
         """`health` is that of the checkpoint from which the run continues, if it has one."""
         self._learner, self._seeds, self._training = learner, data.seeds, training
         reads = learner.agent.reads_next_action
-        held, samplers = data.samplers(training, reads, held=True), data.samplers(training, reads)
+        held = data.samplers(training, reads, held=True)
         self._monitor = Monitor(learner, data.seeds)
         self._held_out = HeldOut(learner, held) if held else None
-        self._probes: Probes = probes_of(samplers)
+        self._probes = probes_of(data.samplers(training, reads))
         self.latest: list[dict] = []  # the figures of the latest look
         self._guard: Guard | None = None
         if learner.agent.has_values:
             if health is None:
                 values = answers(learner, len(data.seeds), state.params, self._probes).values
-                health = guarding.first_health(state.params, values, int(state.step))
+                health = first_health(state.params, values, int(state.step))
             lift = learner.agent.lift and learner.agent.lift / (1 - min(training.gamma, ENDLESS))
-            self._guard = Guard(
-                *(learner, data.seeds, data.logged_values(training), health, training.on_divergence),
-                lift=lift,
-            )
+            logged, response = data.logged_values(training), training.on_divergence
+            self._guard = Guard(learner, data.seeds, logged, health, response, lift)
 
     @property
     def alarms(self) -> dict[int, Alarm]:
@@ -69,33 +67,26 @@ class Measures:
         finite, unless such a seed is to be frozen."""
         rows = self._monitor.rows(step, state, losses, self.learns)
         if self._held_out:
-            rows = [{**row, **held} for row, held in zip(rows, self._held_out.rows(state), strict=True)]
-        looks = guarding.is_due(step, count) or self._training.evaluates(step)
-        found = answers(self._learner, len(self._seeds), state.params, self._probes) if looks else None
-        if found is not None and found.values is not None:
-            estimates = np.asarray(found.values).mean(axis=1).tolist()
-            rows = [{**row, "estimate": each} for row, each in zip(rows, estimates, strict=True)]
+            rows = _joined(rows, self._held_out.rows(state))
+        if not is_due(step, count) and not self._training.evaluates(step):
+            return self._finite(step, rows)
+        seen = answers(self._learner, len(self._seeds), state.params, self._probes)
+        if seen.values is not None:
+            rows = _joined(rows, [{"estimate": float(each)} for each in np.asarray(seen.values).mean(axis=1)])
         rows = self._finite(step, rows)
-        if found is not None:
-            rows = self._looked(step, state, found, rows)
+        rows = _joined(rows, [{"agreement": float(each)} for each in np.asarray(seen.agreement)])
+        if self._guard:
+            rows = _joined(rows, self._guard.look(step, state.params, seen.values))
+        self.latest = rows
         return rows
 
     def _finite(self, step: int, rows: list[dict]) -> list[dict]:
-        bad = np.array([bool(not_finite(row)) for row in rows])
+        """The rows, without those of seeds that are frozen because a figure of theirs is not finite."""
+        bad = np.array([bool(_not_finite(row)) for row in rows])
         if bad.any() and self._guard and self._training.on_divergence == FREEZE:
             self._guard.fail(step, bad)
             return [{} if failed else row for failed, row in zip(bad, rows, strict=True)]
         check_finite(step, self._seeds, rows)
-        return rows
-
-    def _looked(self, step: int, state: TrainState, found: Any, rows: list[dict]) -> list[dict]:
-        """The rows with what the probes show."""
-        agreed = np.asarray(found.agreement).tolist()
-        rows = [{**row, "agreement": each} for row, each in zip(rows, agreed, strict=True)]
-        if self._guard:
-            looked = self._guard.look(step, state.params, found.values)
-            rows = [{**row, **more} for row, more in zip(rows, looked, strict=True)]
-        self.latest = rows
         return rows
 
     def hold(self, state: TrainState) -> TrainState:
@@ -117,7 +108,8 @@ class Measures:
         return {**state._asdict(), **({"health": self._guard.health} if self._guard else {})}
 
 
-log = logging.getLogger("optimist")
+def _joined(rows: list[dict], more: list[dict]) -> list[dict]:
+    return [{**row, **others} for row, others in zip(rows, more, strict=True)]
 
 
 class Monitor:
@@ -129,57 +121,48 @@ class Monitor:
 
     def rows(self, step: int, state: TrainState, losses: dict, learns: np.ndarray) -> list[dict]:
         """The figures of each seed; seeds that learn no more have none."""
-        shares = {
-            f"step_share_{part}": np.asarray(share)
-            for part, share in _step_shares(self._learner, state.slots).items()
-        }
-        columns = {**self._means(step, losses), **shares}
-        for part in shares if learns.any() else ():
-            self._warn_if_too_slow(step, part, shares[part][learns])
+        columns = {}
+        for objective in self._learner.agent.objectives(self._learner.spec) if losses else ():
+            values = np.asarray(losses[objective.name])
+            due = np.arange(step - len(values), step) % objective.period == 0
+            if due.any():  # the mean over the steps at which the objective was due
+                columns[f"loss_{objective.name}"] = values[due].mean(axis=0)
+        for part, share in _step_shares(self._learner, state.slots).items():
+            columns[f"step_share_{part}"] = np.asarray(share)
+            if learns.any():
+                self._warn_if_too_slow(step, part, columns[f"step_share_{part}"][learns])
         return [
             {name: float(values[place]) for name, values in columns.items()} if learns[place] else {}
             for place in range(len(self._seeds))
         ]
-
-    def _means(self, step: int, losses: dict) -> dict[str, np.ndarray]:
-        """The mean loss of each objective over the steps at which it was due, if there are any."""
-        found = {}
-        objectives = self._learner.agent.objectives(self._learner.spec)
-        for objective in objectives if losses else ():
-            values = np.asarray(losses[objective.name])
-            due = np.arange(step - len(values), step) % objective.period == 0
-            if due.any():
-                found[f"loss_{objective.name}"] = values[due].mean(axis=0)
-        return found
 
     def _warn_if_too_slow(self, step: int, part: str, shares: np.ndarray) -> None:
         """Warn once per part, after SETTLED steps: before, bias correction makes up for small moments."""
         if step < SETTLED or part in self._slow or shares.mean() >= SLOW:
             return
         self._slow.add(part)
-        name = part.removeprefix("step_share_")
         log.warning(
             "step %s: a step of the %s is %.1f%% of a full Adam step, because epsilon %.1e is large compared "
             "with the gradients: learning is slow; try a smaller --optimizer.epsilon%s",
             f"{step:,}",
-            name.replace("_", " "),
+            part.replace("_", " "),
             100 * shares.mean(),
             self._learner.agent.optimizer.epsilon,
-            " or --optimizer.head-epsilon" * name.endswith("heads"),
+            " or --optimizer.head-epsilon" * part.endswith("heads"),
         )
 
 
 def check_finite(step: int, seeds: tuple[int, ...], rows: list[dict]) -> None:
     """Raise DivergedError for the first figure that is not finite; `rows` has one row for each seed."""
     for seed, row in zip(seeds, rows, strict=True):
-        if bad := not_finite(row):
+        if bad := _not_finite(row):
             raise DivergedError(
                 f"{bad[0]} of seed {seed} is not finite before step {step:,}: the state is kept in "
                 "diverged/; try a smaller learning rate or clipped rewards"
             )
 
 
-def not_finite(row: dict) -> list[str]:
+def _not_finite(row: dict) -> list[str]:
     """The names of the figures that are not finite."""
     return [name for name, value in row.items() if not math.isfinite(value)]
 
@@ -188,31 +171,30 @@ def not_finite(row: dict) -> list[str]:
 def _step_shares(learner: Learner, slots: dict) -> dict:
     """The share of a full Adam step that each seed takes, (S,), by part of the parameters: the torso and the
     heads of a table, or each network of an actor-critic."""
-    found: dict[str, jax.Array] = {}
+    shares: dict[str, jax.Array] = {}
     for group, moments in slots.items():
         optimizer = learner.agent.optimizer_of(group)
         if isinstance(optimizer, Adam):
             parts = jax.vmap(optimizer.step_shares)(moments)
-            found |= parts if "heads" in parts else {group: parts["torso"]}
-    return found
+            shares |= parts if "heads" in parts else {group: parts["torso"]}
+    return shares
 
 
 class HeldOut:
     """A fixed batch of held-back transitions for each seed. Computing its losses changes nothing else."""
 
     def __init__(self, learner: Learner, samplers: Sequence[Sampler]):
-        self._learner = learner
+        self._learner, self._seeds = learner, len(samplers)
         batches = [
             transitions(each, each.positions(UNREACHED, 1)[0], each.dataset.timeline.frames)
             for each in samplers
         ]
         self._batch = jax.tree.map(lambda *columns: np.stack(columns), *batches)
-        self._seeds = len(samplers)
 
     def rows(self, state: TrainState) -> list[dict[str, float]]:
         """The loss of each objective, by its name in the logs, for each seed."""
-        found = _losses(self._learner, self._seeds, state.params, state.targets, self._batch)
-        columns = {f"{HELD_OUT_LOSS}{name}": np.asarray(values) for name, values in found.items()}
+        losses = _losses(self._learner, self._seeds, state.params, state.targets, self._batch)
+        columns = {f"{HELD_OUT_LOSS}{name}": np.asarray(values) for name, values in losses.items()}
         return [{name: float(values[i]) for name, values in columns.items()} for i in range(self._seeds)]
 
 
@@ -245,12 +227,11 @@ def shown(name: str, value: float) -> str:
 
 def in_words(rows: Sequence[dict]) -> str:
     """'held-out loss q 0.0123, value ratio 0.93, agreement 81%': means over the seeds that have a figure."""
-    names = list(dict.fromkeys(name for row in rows for name in estimators_in(row)))
-    found = []
-    for name in names:
-        values = [row[name] for row in rows if name in row]
-        found.append(f"{title(name)} {shown(name, sum(values) / len(values))}")
-    return ", ".join(found)
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for name in estimators_in(row):
+            values.setdefault(name, []).append(row[name])
+    return ", ".join(f"{title(name)} {shown(name, sum(of) / len(of))}" for name, of in values.items())
 
 
 class Course(NamedTuple):
@@ -305,8 +286,8 @@ def course(curves: Iterable[RunCurve]) -> Course | None:
 def held_out_courses(rows: Sequence[dict]) -> dict[str, Course]:
     """The course of each held-out loss, by its name in the logs."""
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(HELD_OUT_LOSS))
-    found = {name: course(curves_of(rows, name).values()) for name in names}
-    return {name: each for name, each in found.items() if each}
+    courses = {name: course(curves_of(rows, name).values()) for name in names}
+    return {name: each for name, each in courses.items() if each}
 
 
 class Remark(NamedTuple):
@@ -316,15 +297,17 @@ class Remark(NamedTuple):
 
 def held_out_remarks(rows: Sequence[dict]) -> list[Remark]:
     """Which way each held-out loss went and, if that of the training did not go the same way, what to do."""
-    return [_remark(name, held, rows) for name, held in held_out_courses(rows).items()]
-
-
-def _remark(name: str, held: Course, rows: Sequence[dict]) -> Remark:
-    line = f"the {title(name)} {held}"
-    learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
-    if not held.rose:
-        return Remark(line, False)
-    if learned and learned.rose and learned.growth > held.growth / 2:
-        return Remark(f"{line}; the loss in training rose too: values grow, which is no overfitting", False)
-    other = "take a policy from there" if held.fell else "with a smaller learning rate"
-    return Remark(f"{line}: train for fewer steps (--steps {held.step:_}) or {other}", True)
+    remarks = []
+    for name, held in held_out_courses(rows).items():
+        line, warns = f"the {title(name)} {held}", held.rose
+        learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
+        if held.rose and learned and learned.rose and learned.growth > held.growth / 2:
+            line, warns = (
+                f"{line}; the loss in training rose too: values grow, which is no overfitting",
+                False,
+            )
+        elif held.rose:
+            other = "take a policy from there" if held.fell else "with a smaller learning rate"
+            line += f": train for fewer steps (--steps {held.step:_}) or {other}"
+        remarks.append(Remark(line, warns))
+    return remarks

@@ -26,50 +26,42 @@ POSITION = 8  # bytes of the number of a drawn transition
 
 def host_bytes() -> int:
     """This run's share of the machine's memory, or of the part of it that this process was given."""
-    return min([machine.memory(), *cgroup_limits(), *_scheduler_limits()]) // _runs(RUNS_PER_MACHINE)
+    limits = [machine.memory(), *cgroup_limits()]
+    # SLURM's limit in MiB, which not every cluster enforces by a cgroup; 0 is all of the node's.
+    per_node, per_cpu, cores = (
+        _number(f"SLURM_{name}") for name in ("MEM_PER_NODE", "MEM_PER_CPU", "CPUS_ON_NODE")
+    )
+    limits += [mebibytes * 2**20 for mebibytes in (per_node, per_cpu * cores) if mebibytes]
+    return min(limits) // max(1, _number(RUNS_PER_MACHINE))
 
 
 def device_bytes() -> int | None:
     """This run's share of the accelerator's memory; None on a CPU."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
-    return limit // _runs(RUNS_PER_GPU) if limit else None
+    return limit // max(1, _number(RUNS_PER_GPU)) if limit else None
 
 
-def _runs(variable: str) -> int:
+def _number(variable: str) -> int:
     text = os.environ.get(variable, "")
-    return max(1, int(text)) if text.isdecimal() else 1
+    return int(text) if text.isdecimal() else 0
 
 
 def cgroup_limits() -> list[int]:
     """The limits of the cgroup of this process and of those around it; version 1 has a tree of its own for
     memory. Inside a container the tree begins at the container's own cgroup."""
-    if not MEMBERSHIP.exists():  # not Linux
-        return []
-    found = []
-    for line in MEMBERSHIP.read_text().splitlines():
+    limits = []
+    for line in MEMBERSHIP.read_text().splitlines() if MEMBERSHIP.exists() else ():  # on Linux
         _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            found += _limits(MOUNTED, path, "memory.max")
-        elif "memory" in controllers.split(","):
-            found += _limits(MOUNTED / "memory", path, "memory.limit_in_bytes")
-    return found
-
-
-def _limits(root: Path, path: str, name: str) -> list[int]:
-    group = root / path.strip("/")
-    files = [folder / name for folder in (group, *group.parents) if folder.is_relative_to(root)]
-    texts = [file.read_text().strip() for file in files if file.exists()]
-    return [int(text) for text in texts if text.isdecimal()]  # "max" is no limit
-
-
-def _scheduler_limits() -> list[int]:
-    """SLURM's limit in MiB, which not every cluster enforces by a cgroup."""
-    words = {name: os.environ.get(f"SLURM_{name}", "") for name in ("MEM_PER_NODE", "MEM_PER_CPU")}
-    cores = os.environ.get("SLURM_CPUS_ON_NODE", "")
-    found = [int(words["MEM_PER_NODE"])] if words["MEM_PER_NODE"].isdecimal() else []
-    if words["MEM_PER_CPU"].isdecimal() and cores.isdecimal():
-        found.append(int(words["MEM_PER_CPU"]) * int(cores))
-    return [mebibytes * 2**20 for mebibytes in found if mebibytes]  # 0 is all of the node's
+        root, name = MOUNTED, "memory.max"
+        if "memory" in controllers.split(","):
+            root, name = MOUNTED / "memory", "memory.limit_in_bytes"
+        elif controllers:
+            continue
+        group = root / path.strip("/")
+        files = [folder / name for folder in (group, *group.parents) if folder.is_relative_to(root)]
+        texts = [file.read_text().strip() for file in files if file.exists()]
+        limits += [int(text) for text in texts if text.isdecimal()]  # "max" is no limit
+    return limits
 
 
 def state_bytes(learner: Learner, seeds: int) -> int:
@@ -77,12 +69,11 @@ def state_bytes(learner: Learner, seeds: int) -> int:
     if learner.agent.target_period > MOST_STEPS:
         raise UsageError(f"target_period is {learner.agent.target_period}: choose at most {MOST_STEPS}")
     shapes = learner.shapes((0,))
-    return seeds * (_bytes(shapes) + _bytes(shapes.params))
-
-
-def _bytes(tree) -> int:
     # In Python's integers, which do not overflow.
-    return sum(math.prod(map(int, leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+    return seeds * sum(
+        math.prod(map(int, leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves((shapes, shapes.params))
+    )
 
 
 def batch_bytes(spec: Spec, batch: int, seeds: int, chunk: int = 1) -> int:
@@ -94,8 +85,7 @@ def batch_bytes(spec: Spec, batch: int, seeds: int, chunk: int = 1) -> int:
 
 def lanes_bytes(spec: Spec, lanes: int, slots: int = 2) -> int:
     """Parallel environments, and the `slots` steps of each that are kept."""
-    step = math.prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize + 10
-    return lanes * (LANE + slots * step)
+    return lanes * (LANE + slots * (spec.frame_bytes + 10))
 
 
 def check_memory(needs: dict[str, int]) -> None:

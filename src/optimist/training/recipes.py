@@ -58,21 +58,18 @@ class Recipe:
             optimizer = replace(optimizer, learning_rate=self.learning_rate)
         if self.adam_epsilon is not None and isinstance(optimizer, Adam):
             optimizer = replace(optimizer, epsilon=self.adam_epsilon)
-        period = agent.target_period if self.target_period is None else self.target_period
-        return replace(agent, optimizer=optimizer, target_period=period, **self._left_open_by(agent))
-
-    def _left_open_by(self, agent: Agent) -> dict[str, Any]:
-        """The values of this recipe for what an agent leaves as every agent has it."""
-        found = {
+        # What an agent leaves as every agent has it.
+        left_open = {
             name: getattr(self, name)
             for name, usual in LEFT_OPEN.items()
-            if getattr(agent, name, ...) == usual
+            if getattr(agent, name, ...) == usual and getattr(self, name) is not None
         }
         # The loss of a user's own class need not read the mask by which double targets come.
         ours = type(agent).__module__.startswith("optimist.")
         if not ours or not getattr(agent, "targets_a_maximum", False):
-            found.pop("double", None)
-        return {name: value for name, value in found.items() if value is not None}
+            left_open.pop("double", None)
+        period = agent.target_period if self.target_period is None else self.target_period
+        return replace(agent, optimizer=optimizer, target_period=period, **left_open)
 
 
 def replaced(own: Agent, fitted: Agent, final: Agent) -> dict[str, tuple[float, float]]:
@@ -82,8 +79,12 @@ def replaced(own: Agent, fitted: Agent, final: Agent) -> dict[str, tuple[float, 
     usual: Any = next(kind for kind in type(own).__mro__ if kind.__module__.startswith("optimist."))
     if usual is type(own):
         return {}
-    before, inherited, of_class = _numbers(**vars(own)), _defaults(usual), _defaults(type(own))
-    after, at_last = _numbers(**vars(fitted)), _numbers(**vars(final))
+    before, after, at_last = (_numbers(**vars(agent)) for agent in (own, fitted, final))
+    kinds: tuple[Any, ...] = (usual, type(own))
+    fields = [kind.__dataclass_fields__ for kind in kinds]
+    inherited, of_class = (
+        _numbers(each["target_period"].default, each["optimizer"].default) for each in fields
+    )
     return {
         name: (value, after[name])
         for name, value in before.items()
@@ -91,12 +92,6 @@ def replaced(own: Agent, fitted: Agent, final: Agent) -> dict[str, tuple[float, 
         and value != after[name]
         and at_last.get(name) == after[name]
     }
-
-
-def _defaults(kind: Any) -> dict[str, float]:
-    """The numbers of an agent of this class without options."""
-    fields = kind.__dataclass_fields__
-    return _numbers(**{name: fields[name].default for name in ("target_period", "optimizer")})
 
 
 def _numbers(target_period: int, optimizer: RmsProp | Adam, **others: object) -> dict[str, float]:

@@ -75,7 +75,9 @@ def resolve_collection(
             raise UsageError(f"the agent is that of {start.run.path}: leave the agent and the preset out")
         agent, settings = start.run.learner.agent, {**start.settings, **(settings or {})}
     if agent is None:
-        agent, preset = _player(preset)
+        agent = PLAYER
+        if preset is not None and preset not in agents.presets(PLAYER):
+            agent, preset = agents.from_preset(preset)
     chosen = recipe_for(spec, recipe).playing()
     found = _agent(chosen, agent, preset, options)
     if getattr(found, "target_limit", None) == AUTO:
@@ -83,17 +85,12 @@ def resolve_collection(
     return Resolved(found, _settings(chosen.collection, settings, "collection", found))
 
 
-def _player(preset: str | None) -> tuple[str, str | None]:
-    if preset is None or preset in agents.presets(PLAYER):
-        return PLAYER, preset
-    return agents.from_preset(preset)
-
-
 def _agent(
     recipe: Recipe, agent: Agent | str, preset: str | None, options: Mapping[str, Any] | None
 ) -> Agent:
-    own = _named(recipe, agent, preset) if isinstance(agent, str) else None
-    if own is not None:
+    own = None
+    if isinstance(agent, str):
+        own = agents.preset(agent, preset or recipe.preset_of(agents.presets(agent)))
         agent = recipe.fitted(own)
     elif preset is not None:
         raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
@@ -112,10 +109,6 @@ def _agent(
             "give it as an option"
         )
     return found
-
-
-def _named(recipe: Recipe, agent: str, preset: str | None) -> Agent:
-    return agents.preset(agent, preset or recipe.preset_of(agents.presets(agent)))
 
 
 @cache
@@ -163,9 +156,10 @@ def resolve_for_log(
     environment: str | None = None,
 ) -> ForLog:
     """What "auto" becomes for this dataset, of which `part` selects what is learned from."""
-    training = replace(
-        training, hold_out=_hold_out(training, parts(dataset, training, seeds, part), environment)
-    )
+    if training.hold_out == AUTO:  # where nothing is played, the held-out episodes show when to stop
+        enough = min(len(log.starts) for log in parts(dataset, training, seeds, part)) >= FEWEST
+        holds = enough and not environment and training.hold_out_last is None
+        training = replace(training, hold_out=USUAL_SHARE if holds else 0.0)
     data = SeedLogs(dataset, training, seeds, part)
     clip, scale, kind = training.clip_rewards, training.reward_scale, training.observations
     if clip == AUTO:
@@ -212,11 +206,3 @@ def clipping(provenance: Mapping[str, Any], environment: str | None = None) -> f
 def observation_scaling(spec: Spec, provenance: Mapping[str, Any]) -> str:
     """How observations are scaled: vectors of somebody else's log are standardised, others are not."""
     return "standard" if takes_scaling(spec) and not is_own(provenance) else "none"
-
-
-def _hold_out(training: Training, logs: list[Dataset], environment: str | None) -> float:
-    """The share of the episodes that is held out. Where nothing is played, they show when to stop."""
-    if training.hold_out != AUTO:
-        return float(training.hold_out)
-    enough = min(len(log.starts) for log in logs) >= FEWEST
-    return USUAL_SHARE if enough and not environment and training.hold_out_last is None else 0.0

@@ -20,7 +20,7 @@ from optimist.envs._environment import named_failures
 from optimist.errors import DataError, RunError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import NEVER, health_like, where
-from optimist.training.learner import Learner, TrainState
+from optimist.training.learner import Learner
 from optimist.training.memory import check_memory, lanes_bytes
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.scaling import Inputs
@@ -49,22 +49,19 @@ class Run:
     masked: bool = False  # did that have masks of allowed actions?
 
     def __repr__(self) -> str:
+        means = list[float]()  # of the evaluations, over the seeds
+        with contextlib.suppress(RunError):
+            means = list(mean_returns(self.episodes()).values())
+        scores = f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
         lines = {
             "agent": short_name(self.learner.agent),
             "data": self.data,
             "environment": self.environment or "none",
             "steps": f"{self.step:,}",
             "seeds": ", ".join(map(str, self.seeds)),
-            "return": self._scores(),
+            "return": scores,
         }
         return "\n".join([f"Run {self.path}", *(f"  {name:12} {text}" for name, text in lines.items())])
-
-    def _scores(self) -> str:
-        """The last and the best evaluation, each the mean over the seeds."""
-        means = list[float]()
-        with contextlib.suppress(RunError):
-            means = list(mean_returns(self.episodes()).values())
-        return f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
 
     @property
     def kept(self) -> list[int]:
@@ -106,15 +103,14 @@ class Run:
     ) -> list[EpisodeScore]:
         """New episodes of every seed: `episodes` of them, or, with `steps`, until so many steps are done."""
         episodes = whole_number("episodes", episodes)
-        steps = None if steps is None else whole_number("steps", steps)
         if episodes < 1 or not 0 <= epsilon <= 1:
             raise UsageError(
                 f"{episodes} episodes at epsilon {epsilon}: choose at least 1, and an epsilon between 0 and 1"
             )
-        if steps is not None and steps < 1:
-            raise UsageError(f"an evaluation of {steps} steps: choose at least 1")
         if steps is None:
             check_memory({"lanes": lanes_bytes(self.learner.spec, len(self.seeds) * episodes)})
+        elif (steps := whole_number("steps", steps)) < 1:
+            raise UsageError(f"an evaluation of {steps} steps: choose at least 1")
         return evaluate(
             self.learner,
             self.params,
@@ -208,7 +204,8 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
 
 
 def _newest(path: Path, config: dict, learner: Learner, *, healthy: bool) -> tuple[int, dict]:
-    """The step and the parameters of the newest undamaged checkpoint, or of the last kept policy."""
+    """The step and the parameters of the newest undamaged checkpoint, or of the last kept policy. If
+    `healthy`, a diverged seed has those of its last healthy look; the step is then the earliest."""
     seeds, settings = tuple(config["seeds"]), fingerprint(config)
     shapes = learner.shapes(seeds)
     found = checkpoint.load_state(path / "checkpoints", shapes, settings)
@@ -219,11 +216,17 @@ def _newest(path: Path, config: dict, learner: Learner, *, healthy: bool) -> tup
         return kept[-1], load_policy(path, kept[-1], shapes.params, settings)
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
-    if healthy:
-        return _healthy(path, learner, seeds, *found)
     step, state = found
-    _warn_of_divergence(path, config, step)
-    return step, state.params
+    if not healthy:
+        _warn_of_divergence(path, config, step)
+        return step, state.params
+    health = checkpoint.load_health(path / "checkpoints", step, health_like(learner, seeds))
+    if health is None or (calm := np.asarray(health.alarm) == NEVER).all():
+        return step, state.params
+    steps = np.where(calm, step, health.step)
+    told = ", ".join(f"seed {seed} of step {at:,}" for seed, at in zip(seeds, steps.tolist(), strict=True))
+    log.warning("%s: healthy policies: %s", path, told)
+    return int(steps.min()), where(calm, state.params, health.params)
 
 
 def _warn_of_divergence(path: Path, config: dict, step: int) -> None:
@@ -256,20 +259,6 @@ def _number(step: int | str) -> int:
     if not text.isdecimal():
         raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)
-
-
-def _healthy(
-    path: Path, learner: Learner, seeds: tuple[int, ...], step: int, state: TrainState
-) -> tuple[int, dict]:
-    """The parameters of the newest checkpoint, of diverged seeds those of their last healthy look; and the
-    earliest step of these policies."""
-    health = checkpoint.load_health(path / "checkpoints", step, health_like(learner, seeds))
-    if health is None or (calm := np.asarray(health.alarm) == NEVER).all():
-        return step, state.params
-    steps = np.where(calm, step, health.step)
-    told = ", ".join(f"seed {seed} of step {at:,}" for seed, at in zip(seeds, steps.tolist(), strict=True))
-    log.warning("%s: healthy policies: %s", path, told)
-    return int(steps.min()), where(calm, state.params, health.params)
 
 
 def _best_step(path: Path) -> int:

@@ -105,37 +105,32 @@ def remarks(logs: Sequence[View], training: Any, agent: Agent, asked: Any = None
     """What to know about the rewards before a training begins; `asked` is the training before its "auto" was
     replaced."""
     logs, scale, clip = different(logs), training.reward_scale, training.clip_rewards
-    odd, limit, lines = outlier(logs) if clip is not None else None, math.inf, []
+    odd, most, lines = outlier(logs) if clip is not None else None, math.inf, []
     if odd and math.isclose(clip, scale * odd.limit, rel_tol=1e-3):
-        limit = odd.limit
+        most = odd.limit
         lines.append(
             f"the reward {odd.reward:g} in row {odd.row:,} is more than {APART:,.0f} times as large as all "
-            f"others: it counts as {limit:g}; mend the row, or count it whole with --clip-rewards none"
+            f"others: it counts as {most:g}; mend the row, or count it whole with --clip-rewards none"
         )
     elif clip is not None:
         low, high = (scale * each for each in extremes(logs))
         words = f"rewards {low:g} to {high:g} are clipped to +-{clip:g}; --clip-rewards none keeps them"
         return [words] * (max(-low, high) > clip)
-    low, high = extremes(logs, limit)
-    best, why = suggested_scale(logs, training.gamma, agent, limit)
+    low, high = extremes(logs, most)
+    best, why = suggested_scale(logs, training.gamma, agent, most)
     if scale == best != 1:
         words = f"rewards {low:g} to {high:g} are multiplied by {scale:g}"
         lines.append(f"{words}, because {why}; --reward-scale 1 keeps them")
     elif scale == 1 != best:
         lines.append(f"rewards {low:g} to {high:g}: {why}; try --reward-scale {best:g}")
-    return [*lines, *_limit_remarks(logs, scale, agent, limit)]
-
-
-def _limit_remarks(logs: Sequence[View], scale: float, agent: Agent, most: float) -> list[str]:
-    """What to know about the limit of a Huber loss."""
-    limit, best = getattr(agent, "huber_limit", None), suggested_limit(logs, scale, most)
+    limit, best = getattr(agent, "huber_limit", None), suggested_limit(logs, scale, most)  # of a Huber loss
     if limit is None or limit == best == 1:
-        return []
+        return lines
     if limit < best:
         words = f"errors above {limit:g} count linearly, so a rare reward above it counts too little"
-        return [f"{words}; try --huber-limit {best:g}"]
+        return [*lines, f"{words}; try --huber-limit {best:g}"]
     why = f", because of rewards up to {scale * _largest(logs, most):g}" if limit == best else ""
-    return [f"errors up to {limit:g} count squared{why}; --huber-limit 1 is the published loss"]
+    return [*lines, f"errors up to {limit:g} count squared{why}; --huber-limit 1 is the published loss"]
 
 
 def _largest(logs: Sequence[View], limit: float) -> float:
@@ -184,24 +179,24 @@ class Inputs:
         """The inputs in a run's configuration, after a check of every number; None if it has none."""
         if table is None:
             return None
-        centre, spread = (_numbers(table, name, spec) for name in ("centre", "spread"))
-        limit: Any = table.get("limit") if isinstance(table, Mapping) else None
+        table = table if isinstance(table, Mapping) else {}
+        centre, spread, limit = (table.get(name) for name in ("centre", "spread", "limit"))
+
+        def fit(numbers: Any) -> bool:
+            """Is it a list of finite numbers, one for each feature?"""
+            return (
+                isinstance(numbers, list)
+                and (len(numbers),) == spec.frame_shape
+                and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
+            )
+
         limited = type(limit) in (int, float) and 0 < limit < math.inf
-        if not centre or not spread or min(spread) <= 0 or not limited:
+        if not (limited and fit(centre) and fit(spread) and min(spread) > 0):
             raise RunError(
                 "the configuration has [inputs] that do not fit its spec: restore config.toml, "
                 "or start again with --restart"
             )
-        return Inputs(centre, spread, limit)
-
-
-def _numbers(table: Any, name: str, spec: Spec) -> tuple[float, ...]:
-    """A list of finite numbers, one for each feature; empty if the table has something else."""
-    part = table.get(name) if isinstance(table, Mapping) else None
-    if not isinstance(part, list) or not all(type(number) in (int, float) for number in part):
-        return ()
-    fits = (len(part),) == spec.frame_shape and all(map(math.isfinite, part))
-    return tuple(map(float, part)) if fits else ()
+        return Inputs(tuple(map(float, centre)), tuple(map(float, spread)), limit)
 
 
 def takes_scaling(spec: Spec) -> bool:
@@ -243,7 +238,15 @@ def _moments(logs: Sequence[Dataset]) -> tuple[np.ndarray, ...]:
         high = np.maximum(high, block.max(axis=0, where=inside, initial=-np.inf))
         apart, ones = np.where(inside, block - near, 0.0), np.ones(len(block))
         count, total, squares = count + ones @ inside, total + ones @ apart, squares + ones @ apart**2
-    _warn(logs[0], absurd)
+    names = feature_names(logs[0])
+    for feature, values in absurd.items():
+        log.warning(
+            "feature %s is %s, far beyond its other values: it is read as %g standard deviations and decides "
+            "no scale; mend it, or leave the row out",
+            names[feature] if names else feature,
+            some_of(values, SHOWN),
+            FARTHEST,
+        )
     mean = total / count
     return low, high, near + mean, np.sqrt(np.maximum(squares / count - mean**2, 0))
 
@@ -256,18 +259,6 @@ def _fences(logs: Sequence[Dataset]) -> np.ndarray:
     low, median, high = np.quantile(rows, [0.005, 0.5, 0.995], axis=0)
     width = np.where(high > low, FENCE * (high - low), np.inf)
     return np.stack([low - width, median, high + width])
-
-
-def _warn(dataset: Dataset, absurd: Mapping[int, list[str]]) -> None:
-    names = feature_names(dataset)
-    for feature, found in absurd.items():
-        log.warning(
-            "feature %s is %s, far beyond its other values: it is read as %g standard deviations and decides "
-            "no scale; mend it, or leave the row out",
-            names[feature] if names else feature,
-            some_of(found, SHOWN),
-            FARTHEST,
-        )
 
 
 def _blocks(logs: Sequence[Dataset]) -> Iterator[tuple[np.ndarray, np.ndarray]]:

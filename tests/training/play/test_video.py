@@ -11,7 +11,7 @@ from PIL import Image
 
 from optimist import envs
 from optimist.errors import StorageError, UsageError
-from optimist.training.play.video import check_film, gif_bytes, write_film, write_gif
+from optimist.training.play.video import check_film, gif_bytes, write_film
 
 
 def squares(count, size=20):
@@ -74,7 +74,7 @@ def test_a_hundred_frames_of_minatar_are_small():
 def test_writing_leaves_only_the_film(tmp_path):
     path = tmp_path / "videos" / "play.gif"
     for _ in range(2):  # the second replaces the first
-        write_gif(path, squares(3))
+        write_film(path, squares(3))
     assert [file.name for file in path.parent.iterdir()] == ["play.gif"]
     with Image.open(path) as image:
         assert (image.format, image.n_frames) == ("GIF", 3)
@@ -83,7 +83,7 @@ def test_writing_leaves_only_the_film(tmp_path):
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"):
-        write_gif(tmp_path / "file" / "play.gif", squares(1))
+        write_film(tmp_path / "file" / "play.gif", squares(1))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Writes a policy to a file, runs the file on logged observations, and compares the actions."""
 
-import functools
 import importlib
 import json
 import shutil
@@ -38,8 +37,9 @@ Action = Callable[..., Any]  # of one observation, and of a mask if the log has 
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The arguments of each call as arrays, (n, ...): observations in the user's layout, and masks (n, A)."""
+class Questions:
+    """The arguments of each call as arrays, (n, ...): observations in the user's layout, and masks (n, A) of
+    allowed actions if the log has them."""
 
     arguments: tuple[np.ndarray, ...]
     whose: str
@@ -47,61 +47,47 @@ class Asked:
     action_columns: tuple[str, ...] = ()  # the same of the numbers of an action vector
 
     @property
-    def has_masks(self) -> bool:
-        return len(self.arguments) > 1
-
-    @property
     def types(self) -> list[tuple[tuple[int, ...], str]]:
         """The shape and the type of each argument of one call."""
         return [(array.shape[1:], array.dtype.name) for array in self.arguments]
 
 
-def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
-    """Up to `count` logged questions; random observations if the run's data cannot be opened."""
+def _questions(run: Run, data: Dataset | str | Path | None) -> Questions:
+    """Up to CHECKED logged questions; random observations if the run's data cannot be opened."""
     spec = run.learner.spec
     try:
         dataset = run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
     except DataError:
         if data is not None:
             raise
-        return _random(run, count)
-    if _alike(dataset.spec, spec):
-        return _logged(spec, dataset, min(count, len(dataset)), run.masked)
-    if data is not None:
+        return _random_questions(run)
+    kinds = [(one.observation_shape, one.frame_dtype, one.actions) for one in (dataset.spec, spec)]
+    if kinds[0] != kinds[1]:
+        if data is None:
+            return _random_questions(run)
         raise UsageError(
             f"the data has {dataset.spec.in_words()}, and this policy learned from {spec.in_words()}: name a "
             "log like the one that it learned from"
         )
-    return _random(run, count)
-
-
-def _alike(one: Spec, other: Spec) -> bool:
-    """Do both have the same observations, so that one policy reads them alike, and as many actions?"""
-    kinds = [(spec.observation_shape, spec.frame_dtype, spec.actions) for spec in (one, other)]
-    return kinds[0] == kinds[1]
-
-
-def _logged(spec: Spec, dataset: Dataset, count: int, masked: bool) -> Asked:
-    sampler = Sampler(dataset, count)
+    sampler = Sampler(dataset, min(CHECKED, len(dataset)))
     positions = sampler.positions(0, 1)[0]
     seen = transitions(sampler, positions, dataset.timeline.frames).observation
-    masks = dataset.timeline.allowed
-    others = _random_masks(spec, len(seen)) if masked else ()
-    if masks is not None:
-        others = (masks[dataset.steps()[positions]],)
+    masks = _random_masks(spec, len(seen)) if run.masked else ()
+    if dataset.timeline.allowed is not None:
+        masks = (dataset.timeline.allowed[dataset.steps()[positions]],)
     names = tuple(feature_names(dataset)), tuple(action_columns(dataset))
-    return Asked((spec.in_users_layout(seen), *others), "logged observations", *names)
+    return Questions((spec.in_users_layout(seen), *masks), "logged observations", *names)
 
 
-def _random(run: Run, count: int) -> Asked:
+def _random_questions(run: Run) -> Questions:
     spec = run.learner.spec
-    random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
+    random, shape = np.random.default_rng(0), (CHECKED // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
     masks = _random_masks(spec, len(drawn)) if run.masked else ()
     beside = " and masks" if masks else ""
     whose = f"random observations{beside}, because the log of {run.path} cannot be opened"
-    return Asked((spec.in_users_layout(drawn), *masks), whose)
+    return Questions((spec.in_users_layout(drawn), *masks), whose)
 
 
 def _random_masks(spec: Spec, count: int) -> tuple[np.ndarray, ...]:
@@ -119,26 +105,27 @@ class Exported:
     path: Path
     size: str
     observations: str  # which were checked
-    checked: int
-    different: int
+    facts: dict[str, Any]  # what the file says of itself
+    checked: int = 0
+    different: int = 0
     ties: int = 0  # other candidates than the policy's, with the same value
-    image: str = ""  # its shape and type, if an observation is an image
-    features: tuple[str, ...] = ()  # their names in order, if they are known
-    action_columns: tuple[str, ...] = ()  # the names of the numbers of an action vector, if they are known
-    masked: tuple[str, ...] = ()  # the actions of a mask in order, if it takes one
-    stack: int = 1  # frames in an observation
 
     def lines(self) -> list[str]:
-        takes = [f"an observation is {self.image}"] if self.image else []
-        if self.features:
-            frames = f" {self.stack} frames, oldest first, each" if self.stack > 1 else ","
-            takes.append(f"an observation is{frames} in this order: {', '.join(self.features)}")
-        if self.action_columns:
-            takes.append(f"an action is, in this order: {', '.join(self.action_columns)}")
-        if self.masked:
+        facts, takes = self.facts, []
+        if len(facts["frame_shape"]) == 3:  # .onnx and .stablehlo need exactly this shape
+            whole, frame = ("x".join(map(str, facts[f"{name}_shape"])) for name in ("observation", "frame"))
+            stacked = f": {facts['stack']} frames of {frame}, oldest first" if facts["stack"] > 1 else ""
+            takes.append(f"an observation is {whole} {facts['dtype']}{stacked}")
+        if facts["features"]:
+            frames = f" {facts['stack']} frames, oldest first, each" if facts["stack"] > 1 else ","
+            takes.append(f"an observation is{frames} in this order: {', '.join(facts['features'])}")
+        if facts["action_columns"]:
+            takes.append(f"an action is, in this order: {', '.join(facts['action_columns'])}")
+        if facts["takes_mask"]:
+            names = some_of(list(map(str, facts["action_names"] or range(facts["actions"]))), SHOWN)
             takes.append(
                 "the log has masks of allowed actions, so each call takes one beside the observation, in "
-                f"this order: {some_of(self.masked, SHOWN)}"
+                f"this order: {names}"
             )
         if not self.checked:
             return [f"wrote {self.path} ({self.size})", *takes, f"not checked: {self.observations}"]
@@ -156,8 +143,13 @@ def export_policy(
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path} has no known ending: choose one of policy{', policy'.join(SUFFIXES)}")
     chosen = run.seeds[0] if seed is None else seed
-    action, spec = functools.partial(_action, run, run.params_of(chosen)), run.learner.spec
-    questions = asked(run, data, CHECKED)
+    params, learner = run.params_of(chosen), run.learner
+
+    def action(observation: Any, *mask: Any) -> Any:
+        """The policy; one that draws random numbers gets the same ones each time."""
+        return learner.action(params, learner.spec.arranged(observation), jax.random.PRNGKey(POLICY), *mask)
+
+    questions = _questions(run, data)
     facts = _facts(run, chosen, questions)
     make_folder(path.parent)
     written: Action | str
@@ -167,73 +159,27 @@ def export_policy(
         program = trace(action, questions.types)
         size = size_in_words(program)
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
-    exported = Exported(
-        path,
-        size,
-        questions.whose,
-        checked=0,
-        different=0,
-        image=_image(spec),
-        features=questions.features,
-        action_columns=questions.action_columns,
-        masked=_masked(spec, questions),
-        stack=spec.stack,
-    )
     if isinstance(written, str):  # the reason why the file cannot be run
-        return replace(exported, observations=written)
-    return _checked(exported, run, chosen, action, written, questions.arguments)
-
-
-def _checked(
-    exported: Exported,
-    run: Run,
-    seed: int,
-    action: Action,
-    written: Action,
-    arguments: tuple[np.ndarray, ...],
-) -> Exported:
-    """The result of the comparison; RunError if other actions are too many, and the file is removed."""
-    found, apart = _compare(run.learner.spec, action, written, arguments)
-    ties = int(_ties(run, seed, arguments[0][: len(found)][apart], found[apart]).sum())
+        return Exported(path, size, written, facts)
+    exported = Exported(path, size, questions.whose, facts)
+    found, apart = _compare(learner.spec, action, written, questions.arguments)
+    ties = int(_ties(run, params, questions.arguments[0][: len(found)][apart], found[apart]).sum())
     different = int(apart.sum()) - ties
     if different > CLOSE_CALLS * len(found):
-        exported.path.unlink()
+        path.unlink()
         raise RunError(
-            f"{exported.path} was not kept: {different:,} of its {len(found):,} actions are not the "
+            f"{path} was not kept: {different:,} of its {len(found):,} actions are not the "
             "policy's; try another format, and report this"
         )
     return replace(exported, checked=len(found), different=different, ties=ties)
 
 
-def _action(run: Run, params: dict, observation: Any, *mask: Any) -> Any:
-    """The policy; one that draws random numbers gets the same ones each time."""
-    learner, key = run.learner, jax.random.PRNGKey(POLICY)
-    return learner.action(params, learner.spec.arranged(observation), key, *mask)
-
-
-def _masked(spec: Spec, questions: Asked) -> tuple[str, ...]:
-    """The actions in the order of a mask, if the policy takes one."""
-    return tuple(map(str, spec.action_names or range(spec.actions))) if questions.has_masks else ()
-
-
-def _layout(spec: Spec, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an observation or a frame in the user's layout."""
-    return (shape[2], *shape[:2]) if spec.channels_first else shape
-
-
-def _image(spec: Spec) -> str:
-    """What the file takes, for images: the programs of .onnx and .stablehlo need exactly this shape."""
-    if len(spec.frame_shape) != 3:
-        return ""
-    whole, frame = (
-        "x".join(map(str, _layout(spec, each))) for each in (spec.observation_shape, spec.frame_shape)
-    )
-    stacked = f": {spec.stack} frames of {frame}, oldest first" if spec.stack > 1 else ""
-    return f"{whole} {spec.frame_dtype}{stacked}"
-
-
-def _facts(run: Run, seed: int, questions: Asked) -> dict[str, Any]:
+def _facts(run: Run, seed: int, questions: Questions) -> dict[str, Any]:
+    """What a file says of the policy; shapes are in the user's layout."""
     spec = run.learner.spec
+    shapes = {"observation_shape": spec.observation_shape, "frame_shape": spec.frame_shape}
+    if spec.channels_first:
+        shapes = {name: (channels, *sides) for name, (*sides, channels) in shapes.items()}
     return {
         "agent": short_name(run.learner.agent),
         "step": run.step,
@@ -243,14 +189,13 @@ def _facts(run: Run, seed: int, questions: Asked) -> dict[str, Any]:
         "action_names": list(spec.action_names),
         "action_low": list(spec.action_low),
         "action_high": list(spec.action_high),
-        "observation_shape": list(_layout(spec, spec.observation_shape)),
-        "frame_shape": list(_layout(spec, spec.frame_shape)),
+        **{name: list(shape) for name, shape in shapes.items()},
         "frames_axis": -3 if spec.channels_first else -1,
         "stack": spec.stack,
         "dtype": spec.frame_dtype,
         "features": list(questions.features),
         "action_columns": list(questions.action_columns),
-        "takes_mask": questions.has_masks,
+        "takes_mask": len(questions.arguments) > 1,
     }
 
 
@@ -277,7 +222,7 @@ def _write_onnx(path: Path, program: Program, facts: dict[str, Any]) -> Action |
         return "pip install onnxruntime, which runs the file"
 
 
-def _write_stablehlo(path: Path, action: Action, questions: Asked) -> tuple[str, Action]:
+def _write_stablehlo(path: Path, action: Action, questions: Questions) -> tuple[str, Action]:
     """The serialised program of `jax.export`, for a CPU or a GPU; it takes one observation."""
     shapes = [jax.ShapeDtypeStruct(*each) for each in questions.types]
     made = jax.export.export(jax.jit(action), platforms=("cpu", "cuda"))(*shapes)
@@ -310,10 +255,9 @@ def _rounding(spec: Spec) -> np.ndarray:
     return ROUNDING * np.maximum(reach, 1e-9)
 
 
-def _ties(run: Run, seed: int, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+def _ties(run: Run, params: dict, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """Which of these actions are candidates with the highest value, if the agent chooses among candidates."""
-    learner, params = run.learner, run.params_of(seed)
-    choices = getattr(learner.agent, "choices", None)
+    learner, choices = run.learner, getattr(run.learner.agent, "choices", None)
     if choices is None or not len(actions):
         return np.zeros(len(actions), bool)
 

@@ -6,8 +6,9 @@ mask no true value, it is -1 or NaN, because ONNX cannot raise an error; if the 
 `name` is the name, or -1 or "". If only some names are texts, it has all of them as texts.
 """
 
+import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,10 @@ from optimist.training.export.program import Operation, Program
 OPSET, IR_VERSION = 18, 10  # read by every runtime since the end of 2023
 NODES = {
     **{"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow"},
-    **{
-        "lt": "Less",
-        "le": "LessOrEqual",
-        "gt": "Greater",
-        "ge": "GreaterOrEqual",
-        "eq": "Equal",
-        "and": "And",
-    },
-    **{"or": "Or", "not": "Not", "exp": "Exp", "log": "Log", "tanh": "Tanh", "logistic": "Sigmoid"},
+    **{"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
+    **{"and": "And", "or": "Or", "not": "Not", "exp": "Exp", "log": "Log", "tanh": "Tanh"},
     **{"sqrt": "Sqrt", "abs": "Abs", "neg": "Neg", "sign": "Sign", "sin": "Sin", "cos": "Cos"},
-    **{"matmul": "MatMul", "where": "Where"},
+    **{"logistic": "Sigmoid", "matmul": "MatMul", "where": "Where"},
 }
 ARGUMENTS = ("observation", "allowed")
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
@@ -39,6 +33,7 @@ REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min"
 class _Graph:
     def __init__(self, program: Program):
         self.program, self.nodes, self.constants = program, list[Any](), list[Any]()
+        self.truths = {self.name(value) for value, (_, dtype) in program.shapes.items() if dtype == "bool"}
         for number, array in program.constants.items():
             self.constants.append(numpy_helper.from_array(array, self.name(number)))
 
@@ -63,80 +58,70 @@ class _Graph:
         elif name in REDUCTIONS:
             self.node(REDUCTIONS[name], *operands, self.constant(options["axes"]), into=into, keepdims=0)
         else:
-            getattr(self, f"_{name}")(operands, into, numbers, **options)
+            getattr(self, f"_{name}")(into, *operands, **options)
 
-    def _ne(self, operands: list[str], into: str, numbers: Any) -> None:
-        self.node("Not", self.node("Equal", *operands), into=into)
+    def _ne(self, into: str, one: str, other: str) -> None:
+        self.node("Not", self.node("Equal", one, other), into=into)
 
-    def _rsqrt(self, operands: list[str], into: str, numbers: Any) -> None:
-        self.node("Reciprocal", self.node("Sqrt", *operands), into=into)
+    def _rsqrt(self, into: str, value: str) -> None:
+        self.node("Reciprocal", self.node("Sqrt", value), into=into)
 
-    def _is_finite(self, operands: list[str], into: str, numbers: Any) -> None:
-        self.node("Not", self.bad(*operands), into=into)
+    def _is_finite(self, into: str, value: str) -> None:
+        self.node("Not", self.bad(value), into=into)
 
     def bad(self, value: str) -> str:
         return self.node("Or", self.node("IsNaN", value), self.node("IsInf", value))
 
-    def _einsum(self, operands: list[str], into: str, numbers: Any, sum: str) -> None:
-        self.node("Einsum", *operands, into=into, equation=sum)
+    def _einsum(self, into: str, *values: str, sum: str) -> None:
+        self.node("Einsum", *values, into=into, equation=sum)
 
-    def _cast(self, operands: list[str], into: str, numbers: Any, dtype: str) -> None:
-        self.node("Cast", *operands, into=into, to=_type(dtype))
+    def _cast(self, into: str, value: str, dtype: str) -> None:
+        self.node("Cast", value, into=into, to=_type(dtype))
 
-    def _reshape(self, operands: list[str], into: str, numbers: Any, shape: list[int]) -> None:
-        self.node("Reshape", *operands, self.constant(shape), into=into)
+    def _reshape(self, into: str, value: str, shape: list[int]) -> None:
+        self.node("Reshape", value, self.constant(shape), into=into)
 
-    def _broadcast_in_dim(
-        self, operands: list[str], into: str, numbers: Any, through: Any, shape: Any
-    ) -> None:
-        through = self.node("Reshape", *operands, self.constant(through))
-        self.node("Expand", through, self.constant(shape), into=into)
+    def _broadcast_in_dim(self, into: str, value: str, through: Any, shape: Any) -> None:
+        self.node(
+            "Expand", self.node("Reshape", value, self.constant(through)), self.constant(shape), into=into
+        )
 
-    def _argmax(self, operands: list[str], into: str, numbers: Any, axis: int, dtype: str) -> None:
-        if self.program.shapes[numbers[0]][1] == "bool":  # which ONNX does not compare
-            operands = [self.node("Cast", *operands, to=TensorProto.INT32)]
-        found = self.node("ArgMax", *operands, axis=axis, keepdims=0)
-        self.node("Cast", found, into=into, to=_type(dtype))
+    def _argmax(self, into: str, value: str, axis: int, dtype: str, kind: str = "ArgMax") -> None:
+        if value in self.truths:  # which ONNX does not compare
+            value = self.node("Cast", value, to=TensorProto.INT32)
+        self._cast(into, self.node(kind, value, axis=axis, keepdims=0), dtype)
 
-    def _argmin(self, operands: list[str], into: str, numbers: Any, axis: int, dtype: str) -> None:
-        found = self.node("ArgMin", *operands, axis=axis, keepdims=0)
-        self.node("Cast", found, into=into, to=_type(dtype))
+    _argmin = functools.partialmethod(_argmax, kind="ArgMin")
 
-    def _take(self, operands: list[str], into: str, numbers: Any) -> None:
-        table, rows = operands
+    def _take(self, into: str, table: str, rows: str) -> None:
         self.node("Gather", table, self.node("Reshape", rows, self.constant([-1])), into=into)
 
-    def _transpose(self, operands: list[str], into: str, numbers: Any, order: list[int]) -> None:
-        self.node("Transpose", *operands, into=into, perm=order)
+    def _transpose(self, into: str, value: str, order: list[int]) -> None:
+        self.node("Transpose", value, into=into, perm=order)
 
-    def _rev(self, operands: list[str], into: str, numbers: Any, axes: list[int]) -> None:
-        backward = ([-1] * len(axes), [np.iinfo(np.int64).min] * len(axes), axes, [-1] * len(axes))
-        self.node("Slice", *operands, *map(self.constant, backward), into=into)
+    def _rev(self, into: str, value: str, axes: list[int]) -> None:
+        backward = [-1] * len(axes)
+        self._slice(into, value, backward, [np.iinfo(np.int64).min] * len(axes), backward, axes)
 
-    def _concatenate(self, operands: list[str], into: str, numbers: Any, axis: int) -> None:
-        self.node("Concat", *operands, into=into, axis=axis)
+    def _concatenate(self, into: str, *values: str, axis: int) -> None:
+        self.node("Concat", *values, into=into, axis=axis)
 
-    def _slice(self, operands: list[str], into: str, numbers: Any, start: Any, stop: Any, step: Any) -> None:
-        axes = range(len(start))
-        self.node("Slice", *operands, *map(self.constant, (start, stop, list(axes), step)), into=into)
+    def _slice(self, into: str, value: str, start: Any, stop: Any, step: Any, axes: Any = None) -> None:
+        axes = list(range(len(start))) if axes is None else axes
+        self.node("Slice", value, *map(self.constant, (start, stop, axes, step)), into=into)
 
-    def _pad(self, operands: list[str], into: str, numbers: Any, sides: list[list[int]]) -> None:
-        value, filler = operands
+    def _pad(self, into: str, value: str, filler: str, sides: list[list[int]]) -> None:
         before, after = zip(*sides, strict=True)
         self.node("Pad", value, self.constant([*before, *after]), filler, into=into)
 
-    def _dynamic_slice(self, operands: list[str], into: str, numbers: Any, sizes: list[int]) -> None:
-        value, *starts = operands
-        shape, _ = self.program.shapes[numbers[0]]
+    def _dynamic_slice(self, into: str, value: str, *starts: str, sizes: list[int]) -> None:
         parts = [
             self.node("Reshape", self.node("Cast", start, to=TensorProto.INT64), self.constant([1]))
             for start in starts
         ]
-        start = self.node("Concat", *parts, axis=0)
-        last = [whole - size for whole, size in zip(shape, sizes, strict=True)]
-        start = self.node(
-            "Max", self.node("Min", start, self.constant(last)), self.constant([0] * len(sizes))
-        )
+        last = self.node("Sub", self.node("Shape", value), self.constant(sizes))
+        start = self.node("Min", self.node("Concat", *parts, axis=0), last)
+        start = self.node("Max", start, self.constant([0] * len(sizes)))
         stop = self.node("Add", start, self.constant(sizes))
         self.node("Slice", value, start, stop, self.constant(list(range(len(sizes)))), into=into)
 
@@ -148,9 +133,14 @@ def content(program: Program, facts: dict[str, Any]) -> bytes:
         graph.add(operation)
     made, kind = program.shapes[program.result]
     action = graph.name(program.result)
-    for refused in _refusals(graph):
-        instead = graph.constant(-1 if facts["actions"] else np.nan, kind)
-        action = graph.node("Where", refused, instead, action)
+    for value in range(program.arguments):
+        (shape, dtype), name, is_mask = program.shapes[value], graph.name(value), value == 1
+        if is_mask or np.dtype(dtype).kind == "f":  # it may hold nonsense
+            flags = graph.node("Cast", name if is_mask else graph.bad(name), to=TensorProto.INT32)
+            some = graph.node("ReduceMax", flags, graph.constant(list(range(len(shape)))), keepdims=0)
+            some = graph.node("Cast", some, to=TensorProto.BOOL)
+            instead = graph.constant(-1 if facts["actions"] else np.nan, kind)
+            action = graph.node("Where", graph.node("Not", some) if is_mask else some, instead, action)
     graph.node("Identity", action, into="action")
     outputs = [helper.make_tensor_value_info("action", _type(kind), made)]
     if names := facts["action_names"]:
@@ -158,28 +148,13 @@ def content(program: Program, facts: dict[str, Any]) -> bytes:
         known = [*map(str, names), ""] if texts else [*names, -1]  # action -1 is the last
         listed = graph.constant(known, object if texts else np.int64)
         graph.node("Gather", listed, "action", into="name")
-        outputs.append(
-            helper.make_tensor_value_info("name", TensorProto.STRING if texts else TensorProto.INT64, made)
-        )
-    return _model(graph, outputs, facts)
-
-
-def _refusals(graph: _Graph) -> Iterator[str]:
-    """For each argument that may hold nonsense, whether it does."""
-    for value in range(graph.program.arguments):
-        (shape, dtype), name = graph.program.shapes[value], graph.name(value)
-        is_mask = value == ARGUMENTS.index("allowed")
-        if is_mask or np.dtype(dtype).kind == "f":
-            flags = graph.node("Cast", name if is_mask else graph.bad(name), to=TensorProto.INT32)
-            some = graph.node("ReduceMax", flags, graph.constant(list(range(len(shape)))), keepdims=0)
-            some = graph.node("Cast", some, to=TensorProto.BOOL)
-            yield graph.node("Not", some) if is_mask else some
-
-
-def _model(graph: _Graph, outputs: list[Any], facts: dict[str, Any]) -> bytes:
+        name_type = TensorProto.STRING if texts else TensorProto.INT64
+        outputs.append(helper.make_tensor_value_info("name", name_type, made))
     inputs = [
-        helper.make_tensor_value_info(graph.name(value), _type(dtype), shape)
-        for value, (shape, dtype) in list(graph.program.shapes.items())[: graph.program.arguments]
+        helper.make_tensor_value_info(
+            graph.name(value), _type(program.shapes[value][1]), program.shapes[value][0]
+        )
+        for value in range(program.arguments)
     ]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "policy", inputs, outputs, graph.constants),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
 
 from optimist.errors import UsageError
 from optimist.networks.convolutions import JOINED_PRODUCT
@@ -96,13 +96,14 @@ class _Writer:
         return self._constants[same]
 
     def run(self, traced: ClosedJaxpr, arguments: list["Known | int"]) -> list["Known | int"]:
-        jaxpr: Jaxpr = traced.jaxpr
+        jaxpr: Any = traced.jaxpr
         values: dict[Any, Known | int] = dict(zip(jaxpr.invars, arguments, strict=True))
         values |= {var: Known(value) for var, value in zip(jaxpr.constvars, traced.consts, strict=True)}
 
-        def value(var: Any) -> Known | int:
+        def value(var: Any) -> Any:
             # A literal is a plain number, whose type is beside it.
-            return Known(jnp.asarray(var.val, var.aval.dtype)) if _is_literal(var) else values[var]
+            is_literal: bool = isinstance(var, Literal)
+            return Known(jnp.asarray(var.val, var.aval.dtype)) if is_literal else values[var]
 
         for equation in jaxpr.eqns:
             operands = [value(var) for var in equation.invars]
@@ -110,9 +111,10 @@ class _Writer:
         return [value(var) for var in jaxpr.outvars]
 
     def _results(self, equation: JaxprEqn, operands: list[Any]) -> list["Known | int"]:
-        name, inner = equation.primitive.name, _inner(equation)
-        if inner is not None:
-            return self.run(inner, operands)
+        name = equation.primitive.name
+        if name in CALLS:  # of a function
+            inner: Any = equation.params["jaxpr" if "jaxpr" in equation.params else "call_jaxpr"]
+            return self.run(inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, []), operands)
         if all(isinstance(operand, Known) for operand in operands):
             found = equation.primitive.bind(*(operand.value for operand in operands), **equation.params)
             return [Known(each) for each in (found if equation.primitive.multiple_results else [found])]
@@ -142,12 +144,13 @@ class _Writer:
         elif name in ("argmax", "argmin"):
             (axis,) = given["axes"]
             options = {"axis": axis, "dtype": np.dtype(given["index_dtype"]).name}
-        elif name == "transpose":
-            options = {"order": given["permutation"]}
-        elif name == "rev":
-            options = {"axes": given["dimensions"]}
-        elif name == "concatenate":
-            options = {"axis": given["dimension"]}
+        elif name in ("transpose", "rev", "concatenate"):
+            option, of_jax = {
+                "transpose": ("order", "permutation"),
+                "rev": ("axes", "dimensions"),
+                "concatenate": ("axis", "dimension"),
+            }[name]
+            options = {option: given[of_jax]}
         elif name == "slice":
             strides = given["strides"] or (1,) * len(given["start_indices"])
             options = {"start": given["start_indices"], "stop": given["limit_indices"], "step": strides}
@@ -211,18 +214,6 @@ class _Writer:
 
 def _unknown(name: str) -> UsageError:
     return UsageError(f"the policy uses {name}, which these files cannot hold: export it as policy.stablehlo")
-
-
-def _is_literal(var: Any) -> bool:
-    return isinstance(var, Literal)
-
-
-def _inner(equation: JaxprEqn) -> ClosedJaxpr | None:
-    """The function that this equation only calls."""
-    if equation.primitive.name not in CALLS:
-        return None
-    found: Any = equation.params["jaxpr" if "jaxpr" in equation.params else "call_jaxpr"]
-    return found if hasattr(found, "jaxpr") else ClosedJaxpr(found, [])
 
 
 def _takes_rows(given: Any, table: tuple[int, ...], rows: tuple[int, ...]) -> bool:

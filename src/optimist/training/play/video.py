@@ -33,31 +33,26 @@ def check_film(path: str | os.PathLike) -> None:
 def write_film(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
     """Write a GIF or an MP4, by the suffix of the name."""
     check_film(path)
-    if Path(path).suffix.lower() == ".gif":
-        return write_gif(path, frames, fps)
-    _write(Path(path), mp4_bytes(frames, fps))
-
-
-def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
-    """Write the film atomically: a reader never sees an incomplete file."""
-    _write(Path(path), gif_bytes(frames, fps))
-
-
-def _write(path: Path, film: bytes) -> None:
+    film, path = (gif_bytes if str(path).lower().endswith(".gif") else mp4_bytes)(frames, fps), Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageError(f"cannot write {path}: {problem.strerror}; choose another place") from problem
-    write_whole(path, film)
+    write_whole(path, film)  # a reader never sees an incomplete file
 
 
 def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
     """A looping GIF of (H, W, 3) uint8 frames; equal consecutive frames become one longer frame."""
     _check(frames, fps)
-    packed = [_packed(frame) for frame in frames]
+    # Each colour as one number, (H, W, 3) -> (H, W).
+    packed = [frame.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32) for frame in frames]
     index_of, palette = _palette(packed)
     factor = math.ceil(WIDTH / frames[0].shape[1])
-    images = [_image(index_of[colours], palette, factor) for colours in packed]
+    images = []
+    for colours in packed:
+        indices = index_of[colours].repeat(factor, axis=0).repeat(factor, axis=1)
+        images.append(Image.fromarray(indices))
+        images[-1].putpalette(palette.tobytes())
     hundredths = max(2, round(100 / fps))  # the format's unit of time; browsers slow down anything below 2
     film = io.BytesIO()
     images[0].save(
@@ -71,7 +66,12 @@ def mp4_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
     import imageio_ffmpeg  # of the extra `video`
 
     _check(frames, fps)
-    large = [_even(_enlarged(frame)) for frame in frames]
+    factor = math.ceil(WIDTH / frames[0].shape[1])
+    # H.264 needs an even height and width: the last row or column is repeated.
+    large = [
+        np.pad(frame, ((0, frame.shape[0] % 2), (0, frame.shape[1] % 2), (0, 0)), mode="edge")
+        for frame in (frame.repeat(factor, axis=0).repeat(factor, axis=1) for frame in frames)
+    ]
     height, width = large[0].shape[:2]
     raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps), "-i", "-"]
     # A browser needs this layout of colours, and plays such a file before all of it is loaded.
@@ -87,17 +87,6 @@ def mp4_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
         return film.read_bytes()
 
 
-def _enlarged(frame: np.ndarray) -> np.ndarray:
-    factor = math.ceil(WIDTH / frame.shape[1])
-    return frame.repeat(factor, axis=0).repeat(factor, axis=1)
-
-
-def _even(frame: np.ndarray) -> np.ndarray:
-    """The frame with an even height and width, which H.264 needs: the last row or column is repeated."""
-    height, width = frame.shape[:2]
-    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
-
-
 def _check(frames: Sequence[np.ndarray], fps: float) -> None:
     if not len(frames) or not fps > 0:
         raise UsageError(
@@ -109,12 +98,6 @@ def _check(frames: Sequence[np.ndarray], fps: float) -> None:
             raise UsageError(
                 f"a frame of {frame.shape} {frame.dtype}: a film needs uint8 frames of one shape (H, W, 3)"
             )
-
-
-def _packed(frame: np.ndarray) -> np.ndarray:
-    """Each colour as one number, (H, W, 3) -> (H, W)."""
-    red, green, blue = (frame[..., channel].astype(np.uint32) for channel in range(3))
-    return red << 16 | green << 8 | blue
 
 
 def _palette(packed: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -130,9 +113,3 @@ def _palette(packed: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     reduced = Image.fromarray(colours[None]).quantize(PALETTE)
     index_of[seen] = np.asarray(reduced)[0]
     return index_of, np.array(reduced.getpalette(), np.uint8).reshape(-1, 3)
-
-
-def _image(indices: np.ndarray, palette: np.ndarray, factor: int) -> Image.Image:
-    image = Image.fromarray(indices.repeat(factor, axis=0).repeat(factor, axis=1))
-    image.putpalette(palette.tobytes())
-    return image
