@@ -50,17 +50,8 @@ def fits(name: str, spec: Spec) -> bool:
 
 
 # One agent of each kind of output; the others compute it with the same operations.
-KINDS = {
-    "dqn",
-    "rem",
-    "c51",
-    "bootstrapped_dqn",
-    "discrete_bcq",
-    "behaviour_cloning",
-    "td3",
-    "iql",
-    "sac_cql",
-}
+KINDS = {"dqn", "rem", "c51", "bootstrapped_dqn", "discrete_bcq", "behaviour_cloning"}
+KINDS |= {"td3", "iql", "sac_cql"}
 CASES = [
     pytest.param(
         name,
@@ -70,53 +61,6 @@ CASES = [
     )
     for name in available()
 ]
-
-
-@pytest.mark.parametrize("stack", [1, 3])
-def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
-    """It takes observations as they were logged; the first of an episode has missing frames."""
-    spec = replace(VECTORS, stack=stack)
-    learner = Learner(small("dqn"), spec, Inputs((50_000.0, 0.5, -3.0, 0.0), (1_000.0, 0.5, 0.01, 7.0)))
-    run = Run(Path("a run"), learner, "", (7,), 5, learner.init((7,)).params, "nowhere")
-    frames = np.array(learner.inputs.centre) + np.random.default_rng(0).normal(size=(200, stack, 4)) * (
-        learner.inputs.spread
-    )
-    frames[::5, : stack - 1] = 0
-    observations = frames.reshape(200, -1).astype(np.float32)
-    expected = run.policy(observations)
-    assert len(set(expected.tolist())) > 1
-    for suffix in (".npz", ".onnx", ".stablehlo"):
-        assert exporting.export_policy(run, tmp_path / f"policy{suffix}").different == 0
-    numpy_policy = NumpyPolicy(tmp_path / "policy.npz")
-    np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
-
-
-@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
-@pytest.mark.parametrize("dtype", ["bool", "uint8"])
-@pytest.mark.parametrize("name", ["td3", "bcq"])
-def test_a_policy_of_action_vectors_reads_flags_and_bytes(name, dtype, suffix, tmp_path):
-    run = untrained(name, replace(BOX, frame_dtype=dtype))
-    exported = exporting.export_policy(run, tmp_path / f"policy{suffix}")
-    assert exported.checked and exported.different == 0
-
-
-@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
-def test_an_exported_policy_limits_observations_as_in_training(suffix, tmp_path):
-    """Far from the mean too; without the limit the policy would take other actions there."""
-    scale, random = Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3), limit=10.0), np.random.default_rng(0)
-    run = untrained("dqn", VECTORS, inputs=scale)
-    rows = (random.normal(size=(200, 4)) * 30 * scale.spread + scale.centre).astype(np.float32)
-    expected, free = (
-        run.policy(rows),
-        untrained("dqn", VECTORS, inputs=replace(scale, limit=np.inf)).policy(rows),
-    )
-    assert (expected != free).sum() > 10
-    file = tmp_path / f"policy{suffix}"
-    assert exporting.export_policy(run, file).different == 0
-    action = FILES[suffix](file)
-    np.testing.assert_array_equal([int(np.asarray(action(row))) for row in rows], expected)
-
-
 FILES = {  # how a program reads a policy of each kind
     ".npz": NumpyPolicy,
     ".onnx": onnx_file.runner,
@@ -124,12 +68,45 @@ FILES = {  # how a program reads a policy of each kind
 }
 
 
+def exported(run: Run, folder: Path, suffixes=exporting.SUFFIXES, **more) -> list:
+    """The policy in a file of each kind, checked, and the files' own functions of an observation."""
+    actions = []
+    for suffix in suffixes:
+        made = exporting.export_policy(run, folder / f"policy{suffix}", **more)
+        assert made.checked and made.different == 0
+        actions.append(FILES[suffix](made.path))
+    return actions
+
+
+@pytest.mark.parametrize("stack", [1, 3])
+def test_an_exported_policy_scales_and_limits_observations_itself(stack, tmp_path):
+    """It takes observations as they were logged; the first of an episode has missing frames. Far from the
+    mean it would take other actions without the limit."""
+    centre, spread = (50_000.0, 0.5, -3.0, 0.0), (1_000.0, 0.5, 0.01, 7.0)
+    spec = replace(VECTORS, stack=stack)
+    scale = Inputs(centre, spread, limit=10.0)
+    run = untrained("dqn", spec, inputs=scale)
+    random = np.random.default_rng(0)
+    frames = np.array(centre) + random.normal(size=(200, stack, 4)) * spread * random.choice(
+        [1, 30], (200, 1, 1)
+    )
+    frames[::5, : stack - 1] = 0
+    rows = frames.reshape(200, -1).astype(np.float32)
+    expected = run.policy(rows)
+    free = untrained("dqn", spec, inputs=replace(scale, limit=np.inf)).policy(rows)
+    assert len(set(expected.tolist())) > 1 and (expected != free).sum() > 10
+    for action in exported(run, tmp_path):
+        np.testing.assert_array_equal([int(np.asarray(action(row))) for row in rows], expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("td3", "bool"), ("td3", "uint8"), ("bcq", "bool")])
+def test_a_policy_of_action_vectors_reads_flags_and_bytes(name, dtype, tmp_path):
+    exported(untrained(name, replace(BOX, frame_dtype=dtype)), tmp_path)
+
+
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_every_agent_has_the_same_actions_in_numpy_and_in_onnx(name, spec, tmp_path):
-    run = untrained(name, spec)
-    for suffix in (".npz", ".onnx"):
-        made = exporting.export_policy(run, tmp_path / f"policy{suffix}", seed=8)
-        assert made.checked == 50 and made.different == 0
+    exported(untrained(name, spec), tmp_path, (".npz", ".onnx"), seed=8)
 
 
 def bcq(*, alike: bool) -> Run:
@@ -173,12 +150,9 @@ def test_of_candidates_with_the_same_value_any_may_be_chosen(
 
 
 @pytest.mark.parametrize("spec", [BOARD, SCREEN], ids=["board", "screen"])
-@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
-def test_images_are_read_by_the_networks_own_convolutions(spec, suffix, tmp_path, monkeypatch):
+def test_images_are_read_by_the_networks_own_convolutions(spec, tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "CHECKED", 100)
-    run = untrained("rem", spec, optimist.agents.Rem(columns=4))
-    made = exporting.export_policy(run, tmp_path / f"policy{suffix}")
-    assert made.checked == 10 and made.different == 0
+    exported(untrained("rem", spec, optimist.agents.Rem(columns=4)), tmp_path)
 
 
 def test_the_heads_of_rem_become_one_before_they_are_written(tmp_path):
@@ -208,8 +182,7 @@ def test_the_file_for_numpy_runs_where_there_is_nothing_else(tmp_path):
 
 def test_frames_are_stacked_by_the_file_for_numpy(tmp_path):
     run = untrained("dqn", Spec((2,), "float32", actions=5, stack=3), inputs=Inputs((1.0, -2.0), (3.0, 0.1)))
-    exporting.export_policy(run, tmp_path / "policy.npz")
-    policy, frames = NumpyPolicy(tmp_path / "policy.npz"), np.arange(8, dtype=np.float32).reshape(4, 2)
+    (policy,), frames = exported(run, tmp_path, (".npz",)), np.arange(8, dtype=np.float32).reshape(4, 2)
     for _ in range(2):
         policy.reset()
         seen = np.zeros(6, np.float32)
@@ -243,18 +216,13 @@ def test_images_without_channels_are_taken_as_they_were_logged(stack, tmp_path):
 def test_images_may_have_their_channels_first(tmp_path):
     spec = Spec((10, 12, 3), "uint8", actions=4, stack=2, channels_first=True)
     run = untrained("dqn", spec)
-    exporting.export_policy(run, tmp_path / "policy.onnx")
-    exporting.export_policy(run, tmp_path / "policy.npz")
-    policy, frames = (
-        NumpyPolicy(tmp_path / "policy.npz"),
-        np.random.default_rng(0).integers(0, 256, (3, 3, 10, 12)),
-    )
-    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    policy, in_onnx = exported(run, tmp_path, (".npz", ".onnx"))
+    frames = np.random.default_rng(0).integers(0, 256, (3, 3, 10, 12))
     for before, frame in zip(np.zeros_like(frames[:1]).tolist() + frames.tolist(), frames, strict=False):
         stacked = np.concatenate([before, frame]).astype(np.uint8)
         expected = run.policy(stacked)
         assert policy.see(frame) == policy(stacked) == expected
-        assert session.run(["action"], {"observation": stacked})[0] == expected
+        assert in_onnx(stacked) == expected
     with pytest.raises(UsageError, match=r"of \(10, 12, 6\): give one \(6, 10, 12\) or a batch"):
         run.policy(np.moveaxis(stacked, 0, -1))
 
@@ -262,9 +230,7 @@ def test_images_may_have_their_channels_first(tmp_path):
 def test_the_files_answer_with_the_users_names_and_scale_as_in_training(tmp_path):
     names, inputs = ("stay", "left", "right"), Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3))
     run = untrained("rem", Spec((4,), "float32", actions=3, action_names=names), inputs=inputs)
-    for suffix in (".npz", ".onnx"):
-        exporting.export_policy(run, tmp_path / f"policy{suffix}")
-    policy = NumpyPolicy(tmp_path / "policy.npz")
+    policy, _ = exported(run, tmp_path, (".npz", ".onnx"))
     session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
     rows = np.random.default_rng(0).normal([5, 0, 0, 1e4], [2, 1, 0.5, 3e3], (30, 4)).astype(np.float32)
     expected = [run.policy(row) for row in rows]
@@ -276,19 +242,16 @@ def test_the_files_answer_with_the_users_names_and_scale_as_in_training(tmp_path
 @pytest.mark.parametrize("spec", [VECTORS, BOX], ids=["discrete", "vectors"])
 def test_what_is_not_an_observation_is_refused(spec, tmp_path):
     run = untrained("dqn" if spec.discrete else "td3", spec)
-    for suffix in (".npz", ".onnx"):
-        exporting.export_policy(run, tmp_path / f"policy{suffix}")
-    in_numpy = NumpyPolicy(tmp_path / "policy.npz")
+    in_numpy, in_onnx = exported(run, tmp_path, (".npz", ".onnx"))
     with pytest.raises(ValueError, match=r"shape \(5,\): this policy takes \(4,\)"):
         in_numpy(np.zeros(5))
-    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
     with pytest.raises(Exception, match="Got: 5 Expected: 4"):
-        session.run(None, {"observation": np.zeros(5, np.float32)})
+        in_onnx(np.zeros(5, np.float32))
     for bad in (np.nan, np.inf):
         row = np.array([0, bad, 0, 0], np.float32)
         with pytest.raises(ValueError, match="NaN or infinity"):
             in_numpy(row)
-        (action,) = session.run(["action"], {"observation": row})
+        action = in_onnx(row)
         assert action == -1 if spec.discrete else np.isnan(action).all()
 
 
@@ -301,23 +264,19 @@ PIXELS = np.random.default_rng(4).integers(0, 256, (40, 36, 1))
         (
             replace(SCREEN, stack=1),
             [PIXELS, PIXELS.astype(np.float64), PIXELS.astype(np.uint8).tolist()],
-            [
-                (PIXELS / 255, "whole number from 0 to 255"),
-                (PIXELS - 1, "holds -1, and"),
-                (PIXELS + 9, "to 255"),
-            ],
+            {"whole number from 0 to 255": PIXELS / 255, "holds -1, and": PIXELS - 1, "to 255": PIXELS + 9},
         ),
         (
             BOARD,
             [np.ones((10, 10, 3), kind) for kind in ("bool", "uint8", "float64")],
-            [(np.full((10, 10, 3), 2), "0 or 1")],
+            {"0 or 1": np.full((10, 10, 3), 2)},
         ),
         (
             Spec((40, 36, 1), "float32", actions=3),
             [PIXELS / 255, (PIXELS / 255).astype(np.float32)],
-            [(PIXELS.astype(np.uint8), "is uint8, and the log's images are floats")],
+            {"is uint8, and the log's images are floats": PIXELS.astype(np.uint8)},
         ),
-        (VECTORS, [np.array([1, 0, 255, 3], kind) for kind in ("uint8", "int64", "float32")], []),
+        (VECTORS, [np.array([1, 0, 255, 3], kind) for kind in ("uint8", "int64", "float32")], {}),
     ],
     ids=["bytes", "flags", "floats", "vectors"],
 )
@@ -330,7 +289,7 @@ def test_an_observation_means_the_same_in_any_type(spec, same, others, tmp_path)
     expected = int(run.learner.action(params, logged, jax.random.PRNGKey(0)))
     for each in same:
         assert run.policy(each) == in_numpy(each) == expected
-    for bad, message in others:
+    for message, bad in others.items():
         with pytest.raises(UsageError, match=message):
             run.policy(bad)
         with pytest.raises(ValueError, match=message):
@@ -343,25 +302,19 @@ def test_the_onnx_file_says_what_it_is(tmp_path):
     assert told["agent"] == "td3" and told["seed"] == 8 and told["action_high"] == [1.0, 3.0]
 
 
-def test_names_may_be_numbers_and_what_is_no_observation_has_none(tmp_path):
-    spec = Spec((4,), "float32", actions=3, action_names=(7, 100, 52_000))
-    exporting.export_policy(untrained("dqn", spec), tmp_path / "policy.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
-    for row in np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32):
-        number, name = session.run(["action", "name"], {"observation": row})
-        assert name == spec.action_names[int(number)]
-    assert session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0] == -1
-
-
-def test_names_of_which_only_some_are_texts_are_all_texts_in_onnx(tmp_path):
-    spec = replace(VECTORS, action_names=("hold", 7, "2"))
-    exporting.export_policy(untrained("dqn", spec), tmp_path / "policy.onnx")
+@pytest.mark.parametrize(
+    ("names", "shown", "none"),
+    [((7, 100, 52_000), [7, 100, 52_000], -1), (("hold", 7, "2"), ["hold", "7", "2"], "")],
+)
+def test_names_may_be_numbers_and_of_names_of_which_some_are_texts_all_are(names, shown, none, tmp_path):
+    exporting.export_policy(untrained("dqn", replace(VECTORS, action_names=names)), tmp_path / "policy.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
     rows = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     found = [session.run(["action", "name"], {"observation": row}) for row in rows]
     assert len({int(number) for number, _ in found}) > 1
-    assert all(str(name) == ["hold", "7", "2"][int(number)] for number, name in found)
-    assert session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0] == ""
+    assert all(name == shown[int(number)] for number, name in found)
+    nothing = session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0]
+    assert nothing == none  # what is no observation has no action
 
 
 def odd(x):
@@ -377,13 +330,8 @@ def odd(x):
 
 def test_other_operations_of_a_users_own_network_have_the_same_results(tmp_path):
     traced = program.trace(odd, [((4,), "float32")])
-    facts = {
-        "actions": 0,
-        "action_names": [],
-        "observation_shape": [4],
-        "dtype": "float32",
-        "frame_shape": [4],
-    }
+    facts = {"actions": 0, "action_names": [], "dtype": "float32"}
+    facts |= {"observation_shape": [4], "frame_shape": [4]}
     in_numpy = exporting._write_npz(tmp_path / "policy.npz", traced, facts)
     in_onnx = exporting._write_onnx(tmp_path / "policy.onnx", traced, facts)
     for row in np.random.default_rng(2).normal(size=(50, 4)).astype(np.float32):
@@ -425,9 +373,9 @@ def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_pat
     made = optimist.export(tmp_path / "run", tmp_path / "policy.onnx", step=20, data=log)
     assert made.checked == 500
     loaded, file = optimist.load(tmp_path / "run", step=20), tmp_path / "loaded.npz"
-    for step, exported in ((None, 20), ("last", 40), (20, 20)):
+    for step, written in ((None, 20), ("last", 40), (20, 20)):
         optimist.export(loaded, file, step=step, data=log)
-        assert NumpyPolicy(file).facts["step"] == exported
+        assert NumpyPolicy(file).facts["step"] == written
     assert main(["export", str(tmp_path / "run"), "--to", "policy.pt"]) == 2
     assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err
 
@@ -479,8 +427,8 @@ def test_the_features_of_a_stack_of_frames_are_those_of_each(tmp_path):
         stack=3,
         provenance={"features": ["age", "hour"]},
     )
-    exported = exporting.export_policy(untrained("dqn", data.spec), tmp_path / "policy.npz", data=data)
-    assert "an observation is 3 frames, oldest first, each in this order: age, hour" in exported.lines()
+    made = exporting.export_policy(untrained("dqn", data.spec), tmp_path / "policy.npz", data=data)
+    assert "an observation is 3 frames, oldest first, each in this order: age, hour" in made.lines()
 
 
 def masked_log(names: tuple[str, ...] = ()) -> optimist.Dataset:
@@ -503,15 +451,13 @@ def test_an_exported_policy_of_a_log_with_masks_takes_a_mask(name, tmp_path):
     run, log = untrained(name, VECTORS), masked_log()
     for suffix in exporting.SUFFIXES:
         made = exporting.export_policy(run, tmp_path / f"policy{suffix}", data=log)
-        assert (made.checked, made.different, made.masked) == (120, 0, ("0", "1", "2"))
+        assert (made.checked, made.different) == (120, 0)
         assert "each call takes one beside the observation, in this order: 0, 1, 2" in made.lines()[1]
-    in_numpy = NumpyPolicy(tmp_path / "policy.npz")
-    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    in_numpy, in_onnx = (FILES[suffix](tmp_path / f"policy{suffix}") for suffix in (".npz", ".onnx"))
     for number, mask in enumerate(log.timeline.allowed):
         row = log.observation(number)
         action = in_numpy(row, mask)
-        assert mask[action]
-        assert session.run(["action"], {"observation": row, "allowed": mask})[0] == action
+        assert mask[action] and in_onnx(row, mask) == action
 
 
 @pytest.fixture(scope="module")
@@ -531,7 +477,7 @@ def test_a_run_whose_log_with_masks_is_gone_still_takes_a_mask(masked_run, tmp_p
     assert run.policy(row, mask) == 1
     for suffix in exporting.SUFFIXES:
         made = optimist.export(run, tmp_path / f"policy{suffix}")
-        assert made.masked == ("0", "1", "2") and made.different == 0
+        assert made.facts["takes_mask"] and made.different == 0
         assert "random observations and masks, because the log" in made.lines()[-1]
     in_numpy = NumpyPolicy(tmp_path / "policy.npz")
     assert in_numpy(row, mask) == 1
@@ -539,7 +485,7 @@ def test_a_run_whose_log_with_masks_is_gone_still_takes_a_mask(masked_run, tmp_p
         in_numpy(row)
     plain = optimist.Dataset.from_arrays(np.zeros((9, 4)), np.arange(9) % 3, np.zeros(9), np.ones(9))
     made = optimist.export(run, tmp_path / "plain.npz", data=plain)
-    assert made.masked == ("0", "1", "2") and made.checked == 9
+    assert made.facts["takes_mask"] and made.checked == 9
 
 
 def test_a_log_of_another_kind_does_not_check_a_policy(tmp_path):
@@ -556,14 +502,12 @@ def test_a_log_of_another_kind_does_not_check_a_policy(tmp_path):
 
 def test_a_mask_that_is_none_is_refused_by_an_exported_policy(tmp_path):
     run, log = untrained("dqn", VECTORS), masked_log()
-    for suffix in (".npz", ".onnx"):
-        exporting.export_policy(run, tmp_path / f"policy{suffix}", data=log)
+    in_numpy, in_onnx = exported(run, tmp_path, (".npz", ".onnx"), data=log)
     row, nothing = log.observation(0), np.zeros(3, bool)
     for bad in (nothing, np.ones(4, bool), np.ones(3)):
         with pytest.raises(ValueError, match="allowed is not 3 values"):
-            NumpyPolicy(tmp_path / "policy.npz")(row, bad)
-    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
-    assert session.run(["action"], {"observation": row, "allowed": nothing})[0] == -1
+            in_numpy(row, bad)
+    assert in_onnx(row, nothing) == -1
     exporting.export_policy(run, tmp_path / "free.npz")
     with pytest.raises(ValueError, match="takes no mask: its log had none"):
         NumpyPolicy(tmp_path / "free.npz")(row, np.ones(3, bool))
@@ -577,10 +521,8 @@ def test_the_order_of_an_action_vector_goes_with_the_policy(tmp_path, capsys):
     ]
     (tmp_path / "log.csv").write_text("\n".join(["level,heat,valve_pct,heater_w,reward,terminal", *rows]))
     told = ["--observations", "level,heat", "--actions", "valve_pct,heater_w", "--truncations", "no"]
-    assert (
-        main(["data", "import", "parquet", str(tmp_path / "log.csv"), *told, "--out", str(tmp_path / "log")])
-        == 0
-    )
+    words = [str(tmp_path / "log.csv"), *told, "--out", str(tmp_path / "log")]
+    assert main(["data", "import", "parquet", *words]) == 0
     assert main(["data", "info", str(tmp_path / "log")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "action columns valve_pct, heater_w" in shown
