@@ -79,20 +79,19 @@ def test_flipped_bits_are_refused_in_every_home_and_view(tmp_path, kind):
     assert refused >= 45  # the others lie in files that the view does not use
 
 
-@pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("kind", ["floats", "plain pixels", "flags"])
-def test_swapped_files_are_refused(tmp_path, kind, where):
-    one, two, *_ = sorted(log(tmp_path, KINDS[kind], rows=600).glob("frames-*.arrow"))
-    files = sorted(tmp_path.glob("frames-*.arrow"))
+def test_swapped_files_are_refused(tmp_path, kind):
+    files = sorted(log(tmp_path, KINDS[kind], rows=600).glob("frames-*.arrow"))
     by_size = {file.stat().st_size: file for file in files}
     one, two = next((a, b) for a in files if (b := by_size[a.stat().st_size]) != a)
     content = one.read_bytes()
     one.write_bytes(two.read_bytes())
     two.write_bytes(content)
-    data = Dataset.open(tmp_path)
-    with pytest.raises(DataError, match=f"{one.name}|{two.name}"):
-        PLACES[where](data)
-        data.timeline.frames(np.arange(data.timeline.frame_count))
+    for where in PLACES:
+        data = Dataset.open(tmp_path)
+        with pytest.raises(DataError, match=f"{one.name}|{two.name}"):
+            PLACES[where](data)
+            data.timeline.frames(np.arange(data.timeline.frame_count))
 
 
 def test_an_offset_that_leads_to_the_frame_before_is_refused(tmp_path):

@@ -99,12 +99,16 @@ def choosing(*choices: int) -> dict:
     return {"choice": jnp.array(choices, jnp.int32)}
 
 
-def test_long_episodes_weigh_as_much_as_short_ones():
-    """The first 400 to finish among endlessly playing lanes would be long in one case of ten or fewer."""
-    rows = evaluate(LEARNER, choosing(0), "gym/Coin-v0", seeds=(0,), episodes=400)
+@pytest.mark.parametrize("length", [{"episodes": 400}, {"episodes": 0, "steps": 2_000}], ids=str)
+def test_long_episodes_weigh_as_much_as_short_ones(length):
+    """The first 400 to finish among endlessly playing lanes would be long in one case of ten or fewer; of the
+    first to finish within so many steps on 16 lanes, far more would be short."""
+    rows = evaluate(LEARNER, choosing(0), "gym/Coin-v0", seeds=(0,), **length)
     scores, lengths = np.array([(row.score, row.length) for row in rows]).T
     np.testing.assert_array_equal(lengths, np.where(scores == 1, 9, 1))
     assert abs(scores.mean() - 0.5) < 0.1  # four standard deviations
+    if "steps" in length:
+        assert lengths[:-1].sum() < 2_000 <= lengths.sum()
 
 
 def test_every_seed_plays_exactly_so_many_episodes():
@@ -192,14 +196,6 @@ def test_an_environment_of_other_action_vectors_is_refused():
         assert "\n" not in str(refused.value)
 
 
-def test_by_steps_long_episodes_weigh_as_much_as_short_ones():
-    """Of the first to finish within so many steps on 16 lanes, far more would be short."""
-    rows = evaluate(LEARNER, choosing(0), "gym/Coin-v0", seeds=(0,), episodes=0, steps=2_000)
-    lengths = np.array([row.length for row in rows])
-    assert lengths[:-1].sum() < 2_000 <= lengths.sum()
-    assert abs((lengths == 9).mean() - 0.5) < 0.1  # four standard deviations
-
-
 def test_every_seed_plays_its_own_number_of_steps():
     rows = evaluate(LEARNER, choosing(2, 1), "gym/Pay-v0", seeds=(3, 1), episodes=0, steps=41, epsilon=0.0)
     assert [row.seed for row in rows] == [3] * 11 + [1] * 11
@@ -219,14 +215,6 @@ def test_the_number_by_which_a_name_is_played_is_said(caplog):
     check_playable(spec, "gym/Pay-v0")
     (said,) = caplog.messages
     assert "gym/Pay-v0 takes numbers: 0 for east, 1 for stay, 2 for west; if it means others by them" in said
-
-
-def test_an_environment_without_the_masks_of_the_log_is_played_and_said(caplog):
-    """No environment here has masks: the policy may choose what the log forbids, and its score is of that."""
-    check_playable(LEARNER.spec, "gym/Pay-v0", masked=True)
-    assert caplog.messages == [
-        "the log has masks of allowed actions, and gym/Pay-v0 gives none: every action can be chosen there"
-    ]
 
 
 def test_the_same_game_with_other_options_is_played_and_said(caplog):

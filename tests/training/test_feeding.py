@@ -86,6 +86,9 @@ def test_the_device_gathers_what_the_host_would(images, view, n_step, packed):
     sampler = Sampler(data, gamma=0.9, n_step=n_step, clip=0.5)
     everything = np.arange(len(data))
     home = DeviceFeed([sampler], packed=packed)
+    if not packed:  # it needs no more frames than it was chosen for
+        needed, most = homes._frames_needed([sampler]), len(data) + images.spec.stack * len(data.starts)
+        assert len(home.resident[0]) <= needed <= most
     gathered = jax.jit(home.minibatch)(home.resident, everything)
     expected = transitions(sampler, everything, images.timeline.frames)
     for here, there in zip(gathered[:5], expected[:5], strict=True):
@@ -151,6 +154,8 @@ def test_a_view_takes_only_its_own_frames_to_the_device(images):
 
 def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
     samplers = [Sampler(images)]
+    with pytest.raises(UsageError, match='did you mean "memory"'):
+        feed_of(samplers, "memroy")
     decoded = images.timeline.frame_count * images.spec.frame_bytes
     assert isinstance(feed_of(samplers, memory=decoded), DeviceFeed)
     compressed = feed_of(samplers, memory=decoded - 1)
@@ -160,14 +165,6 @@ def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
     in_memory = feed_of(samplers, memory=decoded)
     assert isinstance(in_memory, StreamedFeed)
     assert len(in_memory._decoded) == images.timeline.frame_count
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_no_view_needs_more_frames_than_its_home_is_chosen_for(images, view):
-    few = VIEWS[view](images)
-    samplers = [Sampler(few)]
-    frames, _ = DeviceFeed(samplers).resident
-    assert len(frames) <= homes._frames_needed(samplers) <= len(few) + images.spec.stack * len(few.starts)
 
 
 def test_a_part_of_a_log_is_on_the_device_though_the_whole_would_not_fit(images):
@@ -219,11 +216,6 @@ def test_streaming_does_not_grow(images):
     tracemalloc.stop()
     assert peak.max() < 8 * chunk
     assert held[60:].max() < held[10:40].max() + chunk  # a chunk kept by mistake would be kept thirty times
-
-
-def test_an_unknown_home_is_refused(images):
-    with pytest.raises(UsageError, match='did you mean "memory"'):
-        feed_of([Sampler(images)], "memroy")
 
 
 def test_a_damaged_frame_is_an_error_in_every_home(tmp_path):

@@ -74,10 +74,6 @@ def climb(out, *, agent=CLIMBER, seeds=(CALM, WILD), **settings):
     return training.run()
 
 
-def rows_of(run) -> list[dict]:
-    return read_metrics(run)
-
-
 # The rule itself.
 
 
@@ -96,13 +92,12 @@ def alarm_steps(guard: Guard, looks: list) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("bound", [3.0, 0.1, 7.7255306])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_value_of_exactly_twice_the_bound_is_no_alarm_and_the_next_larger_is(bound, sign):
+def test_a_value_of_exactly_twice_the_bound_is_no_alarm_and_the_next_larger_is(bound):
     most = np.float32(2) * np.float32(bound)
     more = np.nextafter(most, np.float32(np.inf))
-    assert alarm_steps(guard_of(bound), [sign * np.float32(bound)] * 9) == {}
-    assert alarm_steps(guard_of(bound), [sign * most] * 9) == {}
-    assert alarm_steps(guard_of(bound), [sign * more] * 9) == {0: 30}
+    for sign in (1, -1):
+        for value, alarms in ((most / 2, {}), (most, {}), (more, {0: 30})):
+            assert alarm_steps(guard_of(bound), [sign * value] * 9) == alarms
 
 
 def test_only_three_looks_in_a_row_are_an_alarm():
@@ -160,7 +155,7 @@ def test_the_alarm_names_the_seed_its_step_and_its_last_healthy_policy(tmp_path,
 
 
 def test_the_ratio_is_logged_at_every_look(continued):
-    found = {(row["step"], row["seed"]): row["value_ratio"] for row in rows_of(continued)}
+    found = {(row["step"], row["seed"]): row["value_ratio"] for row in read_metrics(continued)}
     for step in range(20, 121, 20):
         assert found[step, WILD] == pytest.approx(step / BOUND, rel=1e-4) and found[step, CALM] == 0
 
@@ -195,24 +190,16 @@ def test_the_last_policy_of_a_seed_that_diverged_is_not_loaded_without_a_word(tm
     assert "this is the policy" not in caplog.text  # it is the healthy one
 
 
-@pytest.mark.parametrize(
-    ("name", "others"),
-    [
-        ("dqn", "a conservative agent (cql, discrete_bcq, discrete_iql)"),
-        ("cql", "another conservative agent (discrete_bcq, discrete_iql)"),
-    ],
-)
-def test_the_remedy_names_no_agent_that_is_used_already(name, others):
-    assert others in remedy(Learner(small(name), LOG.spec))
-
-
-def test_the_remedy_is_one_that_helped_and_is_not_on_already():
+def test_the_remedy_is_one_that_helped_and_is_not_used_already():
     """Targets limited by the log ended every divergence of DQN, REM and QR-DQN."""
     cautious = "a conservative agent (cql, discrete_bcq, discrete_iql)"
     for name in ("rem", "dqn", "qr_dqn"):
         assert remedy(Learner(small(name), LOG.spec)) == f"--target-limit auto or {cautious}"
         assert remedy(Learner(small(name, target_limit=3.0), LOG.spec)) == cautious
     assert remedy(Learner(small("c51"), LOG.spec)) == cautious  # its atoms limit its values
+    assert "another conservative agent (discrete_bcq, discrete_iql)" in remedy(
+        Learner(small("cql"), LOG.spec)
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,11 +222,10 @@ def test_freeze_gives_one_seed_its_last_healthy_policy_and_leaves_the_others(tmp
     kept = load_run(tmp_path, step=15).params["height"]["at"]
     np.testing.assert_array_equal(state.params["height"]["at"], kept)
     np.testing.assert_array_equal(state.targets["height"]["at"], kept)
-    rows = {(row["step"], row["seed"]): row for row in rows_of(tmp_path)}
+    rows = {(row["step"], row["seed"]): row for row in read_metrics(tmp_path)}
     assert "loss_height" in rows[60, WILD] and "loss_height" not in rows[75, WILD]
-    assert (
-        rows[75, WILD]["estimate"] == rows[120, WILD]["estimate"] == pytest.approx(float(kept[1]), rel=1e-6)
-    )
+    last = pytest.approx(float(kept[1]), rel=1e-6)
+    assert rows[75, WILD]["estimate"] == rows[120, WILD]["estimate"] == last
     assert rows[120, CALM]["loss_height"] == 0
     assert (tmp_path / "DONE").exists()
 
@@ -248,13 +234,8 @@ def test_a_frozen_seed_does_not_change_what_the_others_learn(tmp_path):
     """Of two diverging seeds of DQN, one is frozen by hand: the other's bits are those without the freeze."""
     agent = small("dqn")
     learner, seeds = Learner(agent, LOG.spec), (3, 5)
-    guard = Guard(
-        learner,
-        seeds,
-        [LoggedValues(0.0, 1.0)] * 2,
-        first_health(learner.init(seeds).params, np.zeros((2, 8), np.float32)),
-        "freeze",
-    )
+    health = first_health(learner.init(seeds).params, np.zeros((2, 8), np.float32))
+    guard = Guard(learner, seeds, [LoggedValues(0.0, 1.0)] * 2, health, "freeze")
     state = learner.init(seeds)
     moved = state._replace(params=jax.tree.map(lambda leaf: leaf + 1, state.params))
     assert guard.hold(moved) is moved  # nothing is frozen yet
@@ -270,7 +251,7 @@ def test_a_frozen_seed_does_not_change_what_the_others_learn(tmp_path):
 def test_a_run_whose_seeds_are_all_frozen_goes_on_to_its_end(tmp_path):
     state = climb(tmp_path, seeds=(WILD,), evaluate_every=15, on_divergence="freeze")
     assert state.params["height"]["at"] == pytest.approx(15, rel=1e-4) and int(state.step) == 120
-    assert [row["step"] for row in rows_of(tmp_path)] == list(range(15, 121, 15))
+    assert [row["step"] for row in read_metrics(tmp_path)] == list(range(15, 121, 15))
     assert load_run(tmp_path).step == 120
 
 
@@ -297,11 +278,10 @@ def test_stop_ends_the_run_for_every_seed_and_continue_goes_on_from_there(tmp_pa
 
 
 @pytest.mark.parametrize("response", ["continue", "freeze"])
-@pytest.mark.parametrize("breaks", [(60,), (80,), (20, 40, 60, 80, 100)], ids=str)
-def test_a_continued_run_raises_the_same_alarms_and_freezes_the_same(tmp_path, response, breaks):
+def test_a_continued_run_raises_the_same_alarms_and_freezes_the_same(tmp_path, response):
     settings = {"on_divergence": response, "evaluate_every": 20}
     climb(tmp_path / "whole", **settings)
-    for steps in (*breaks, 120):
+    for steps in range(20, 121, 20):
         climb(tmp_path / "parts", steps=steps, **settings)
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
     files = [(tmp_path / run / "alarms.json").read_bytes() for run in ("parts", "whole")]
@@ -355,7 +335,7 @@ def test_an_agent_that_chases_its_own_target_diverges_and_others_do_not(tmp_path
     training = Training(steps=400, evaluate_every=50, batch=16, observations="none")
     OfflineTraining(small(agent, **options), narrow(), training, out=tmp_path).run()
     assert bool(read_alarms(tmp_path)) == diverges
-    last = rows_of(tmp_path)[-1]
+    last = read_metrics(tmp_path)[-1]
     assert "agreement" in last and ("value_ratio" in last) == (agent != "behaviour_cloning")
     assert diverges == (last.get("value_ratio", 0) > 2)
 

@@ -1,5 +1,6 @@
 """Losses on held-back episodes are logged, and nothing else of a run changes."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -22,12 +23,8 @@ def train(data, out, agent="dqn", *, seeds=(0, 1), **settings):
     return OfflineTraining(small(agent), data, training, out=out, seeds=seeds).prepare()
 
 
-def rows(out) -> list[dict]:
-    return read_metrics(out)
-
-
 def without_held(out) -> list[dict]:
-    return [{name: value for name, value in row.items() if name != NAME} for row in rows(out)]
+    return [{name: value for name, value in row.items() if name != NAME} for row in read_metrics(out)]
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +35,9 @@ def run(tmp_path_factory):
 
 
 def test_every_log_has_the_held_out_loss_of_every_seed(run):
-    assert len(rows(run)) == 4
-    assert all(np.isfinite(row[NAME]) for row in rows(run))
-    assert len({row[NAME] for row in rows(run)}) == 4  # seeds and steps differ
+    assert len(read_metrics(run)) == 4
+    assert all(np.isfinite(row[NAME]) for row in read_metrics(run))
+    assert len({row[NAME] for row in read_metrics(run)}) == 4  # seeds and steps differ
     assert read_config(run)["training"]["hold_out"] == 0.2
 
 
@@ -48,23 +45,13 @@ def test_training_learns_from_the_rest_alone_and_to_the_same_bits(run, tmp_path)
     kept, _ = vectors().hold_out(0.2)
     train(kept, tmp_path / "kept", hold_out=0).run()
     ours, theirs = load_run(run), load_run(tmp_path / "kept")
-    for name, group in theirs.params.items():
-        for mine, other in zip(_leaves(ours.params[name]), _leaves(group), strict=True):
-            np.testing.assert_array_equal(mine, other)
-    assert without_held(run) == rows(tmp_path / "kept")
+    jax.tree.map(np.testing.assert_array_equal, ours.params, theirs.params)
+    assert without_held(run) == read_metrics(tmp_path / "kept")
     assert read_config(run)["dataset"]["fingerprint"] == kept.fingerprint
-
-
-def _leaves(tree) -> list:
-    import jax
-
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
 
 
 def test_the_loss_is_the_agents_own_on_held_back_steps(run):
     """The last row is the loss of the last state on the fixed batch, computed here once more."""
-    import jax
-
     _, held = vectors().hold_out(0.2)
     training = train(vectors(), run, hold_out=0.2)
     step, state = training.folder.load_state(like=training.learner.shapes((0, 1)))
@@ -73,7 +60,7 @@ def test_the_loss_is_the_agents_own_on_held_back_steps(run):
     batch = batch._replace(reward=training.training.reward_scale * batch.reward)
     alone = jax.tree.map(lambda leaf: leaf[1], (state.params, state.targets))
     loss = training.learner.losses(*alone, batch, jax.random.PRNGKey(1))["q"]
-    last = [row for row in rows(run) if row["seed"] == 1 and row["step"] == step][-1]
+    last = [row for row in read_metrics(run) if row["seed"] == 1 and row["step"] == step][-1]
     assert last[NAME] == pytest.approx(float(loss), rel=1e-5)
 
 

@@ -189,25 +189,16 @@ def test_changed_numbers_are_refused(run, tmp_path):
 SPEC = vectors().spec
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        3,
-        {},
-        {"centre": [0.0] * 4},
-        {"centre": [0.0] * 4, "spread": [1.0] * 3},
-        {"centre": [0.0] * 4, "spread": [1.0, 1.0, 0.0, 1.0]},
-        {"centre": [0.0, "1", 0.0, 0.0], "spread": [1.0] * 4},
-        {"centre": [0.0] * 4, "spread": [1.0, float("inf"), 1.0, 1.0]},
-        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": 0.0},
-        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": "10"},
-        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": float("nan")},
-    ],
-)
-def test_numbers_from_a_file_are_checked(table):
-    with pytest.raises(RunError):
-        Inputs.from_config(table, SPEC)
-    assert Inputs.from_config(None, SPEC) is None
+def test_numbers_from_a_file_are_checked():
+    good: dict = {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": 10.0}
+    assert Inputs.from_config(None, SPEC) is None and Inputs.from_config(good, SPEC)
+    wrong = [3, {}, {"centre": good["centre"]}, {**good, "spread": [1.0] * 3}]
+    wrong += [{**good, "spread": [1.0, 1.0, bad, 1.0]} for bad in (0.0, float("inf"))]
+    wrong += [{**good, "centre": [0.0, "1", 0.0, 0.0]}]
+    wrong += [{**good, "limit": bad} for bad in (0.0, "10", float("nan"), None)]
+    for table in wrong:
+        with pytest.raises(RunError):
+            Inputs.from_config(table, SPEC)
 
 
 @pytest.mark.parametrize("block", [8, 200, 2**24])

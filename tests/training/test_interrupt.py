@@ -11,7 +11,7 @@ from optimist.training.terminal import Interrupted, StopRequest
 
 
 def test_signals_save_the_run_and_cost_no_bit(log, tmp_path):
-    settings = ["--steps", 2000, "--evaluate-every", 40, "--episodes", 2, "--checkpoint-seconds", 1000]
+    settings = ["--steps", 1000, "--evaluate-every", 40, "--episodes", 2, "--checkpoint-seconds", 1000]
     words = [*map(str, ["train", "rem", log, "--batch", 8, *settings, *small_words("rem")])]
     stopped = tmp_path / "stopped"
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):

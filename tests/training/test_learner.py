@@ -103,10 +103,10 @@ def test_the_shapes_of_a_state_are_known_without_making_it():
         assert (shape.shape, shape.dtype) == (leaf.shape, leaf.dtype)
 
 
-@pytest.mark.parametrize("seeds", [(), (1, 1), (-1,), (2**32,)], ids=str)
-def test_no_seeds_equal_seeds_and_seeds_out_of_range_are_refused(seeds):
-    with pytest.raises(UsageError, match="give at least one, each once"):
-        check_seeds(seeds)
+def test_no_seeds_equal_seeds_and_seeds_out_of_range_are_refused():
+    for seeds in ((), (1, 1), (-1,), (2**32,)):
+        with pytest.raises(UsageError, match="give at least one, each once"):
+            check_seeds(seeds)
 
 
 # Toys whose every step can be followed by hand.

@@ -30,21 +30,8 @@ def test_the_run_stops_within_the_chunk_in_which_it_happened(tmp_path):
     assert not (tmp_path / "DONE").exists()
 
 
-@pytest.mark.parametrize("feed", ["device", "compressed"])
-def test_too_large_a_learning_rate_is_exit_code_5_and_one_line(log, tmp_path, capsys, feed):
-    words = [
-        "train",
-        "rem",
-        log,
-        "--out",
-        tmp_path / "run",
-        "--steps",
-        60,
-        "--evaluate-every",
-        20,
-        "--feed",
-        feed,
-    ]
+def test_too_large_a_learning_rate_is_exit_code_5_and_one_line(log, tmp_path, capsys):
+    words = ["train", "rem", log, "--out", tmp_path / "run", "--steps", 60, "--evaluate-every", 20]
     words += ["--environment", "none", "--optimizer.learning-rate", 1e30, *small_words("rem")]
     assert main([*map(str, words)]) == 5
     complaint = capsys.readouterr().err

@@ -41,7 +41,7 @@ def changing(spec: Spec, share: float, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", SPECS)
 @settings(max_examples=4)
 @given(share=st.sampled_from([0, 0.01, 0.3, 1]), seed=st.integers(0, 2**32 - 1))
-def test_unfeeding_are_the_frames(kind, share, seed):
+def test_unpacked_frames_are_the_frames(kind, share, seed):
     spec, random = SPECS[kind], np.random.default_rng(seed)
     frames = changing(spec, share, seed)
     code = joined([packed(frames[first : first + GROUP]) for first in range(0, COUNT, GROUP)])

@@ -147,84 +147,85 @@ def test_every_way_to_ask_finds_the_same_values_in_a_foreign_log(name, foreign, 
             assert "auto" not in [decided.get(setting) for setting in resolve.FOLLOWING]
 
 
-def test_a_precision_is_the_same_setting_in_python_and_on_the_command_line(logs, tmp_path, monkeypatch):
-    game = "minatar/breakout"
-    log, words = logs[game], ["--precision", "bf16"]
+@pytest.mark.parametrize(
+    ("name", "words", "given", "written"),
+    [
+        ("rem", "--precision bf16", {"precision": "bf16"}, ['precision = "bf16"']),
+        # config.toml had 2 from Python and 2.0 from the command line, and so two fingerprints.
+        (
+            "dqn",
+            "--reward-scale 2 --optimizer.epsilon 1 --clip-rewards 3",
+            {"reward_scale": 2, "clip_rewards": 3, "options": {"optimizer.epsilon": 1}},
+            ["reward_scale = 2.0", "epsilon = 1.0"],
+        ),
+        # Python refused steps=1e3 as not a whole number, which it is.
+        (
+            "dqn",
+            "--steps 1e3 --target-period 2e2 --batch 8",
+            {"steps": 1e3, "batch": 8.0, "options": {"target_period": 2e2}},
+            ["\nsteps = 1000\n", "target_period = 200\n"],
+        ),
+        (
+            "rem",
+            "--batch 8 --columns 4",
+            {"batch": np.int64(8), "options": {"columns": np.int32(4)}},
+            ["batch = 8\n"],
+        ),
+    ],
+)
+def test_a_setting_is_the_same_in_python_and_on_the_command_line(
+    name, words, given, written, logs, monkeypatch
+):
+    log = logs["minatar/breakout"]
     with only_asked(monkeypatch):
-        runs = [
-            asked(lambda: optimist.train("rem", log, precision="bf16")),
-            asked(lambda: perform(["train", "rem", str(log), *words])),
-            asked(lambda: optimist.collect(game, out=tmp_path, precision="bf16")),
-            asked(lambda: perform(["collect", game, "--out", str(tmp_path), *words])),
-        ]
-    assert [run["training"]["precision"] for run in runs] == ["bf16"] * 4
+        python = asked(lambda: optimist.train(name, log, **given))
+        line = asked(lambda: perform(["train", name, str(log), *words.split()]))
+    assert toml(python) == toml(line) and all(each in toml(python) for each in written)
 
 
-def test_a_whole_number_where_fractions_are_taken_is_one_setting(logs, tmp_path, monkeypatch):
-    """config.toml had 2 from Python and 2.0 from the command line, and so two fingerprints."""
-    log, options = logs["minatar/breakout"], {"optimizer.epsilon": 1}
-    words = ["--reward-scale", "2", "--optimizer.epsilon", "1", "--clip-rewards", "3"]
-    with only_asked(monkeypatch):
-        runs = [
-            asked(lambda: optimist.train("dqn", log, reward_scale=2, clip_rewards=3, options=options)),
-            asked(lambda: perform(["train", "dqn", str(log), *words])),
-        ]
-    assert toml(runs[0]) == toml(runs[1])
-    assert "reward_scale = 2.0" in toml(runs[0]) and "epsilon = 1.0" in toml(runs[0])
+@pytest.fixture
+def begun(monkeypatch) -> list[dict]:
+    """What each training was created with, in place of running it."""
+    seen: list[dict] = []
+
+    def begin(self, *_, **words):
+        seen.append(words)
+        raise AskedError(words)
+
+    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+    return seen
 
 
-def test_a_count_may_be_written_as_a_float_in_both_places(logs, tmp_path, monkeypatch):
-    """Python refused steps=1e3 as not a whole number, which it is."""
-    log, words = logs["minatar/breakout"], ["--steps", "1e3", "--target-period", "2e2", "--batch", "8"]
-    with only_asked(monkeypatch):
-        runs = [
-            asked(lambda: optimist.train("dqn", log, steps=1e3, batch=8.0, options={"target_period": 2e2})),
-            asked(lambda: perform(["train", "dqn", str(log), *words])),
-        ]
-    assert toml(runs[0]) == toml(runs[1])
-    assert "\nsteps = 1000\n" in toml(runs[0]) and "target_period = 200\n" in toml(runs[0])
+def each_asks(*calls) -> None:
+    for call in calls:
+        with pytest.raises(AskedError):
+            call()
 
 
 @pytest.mark.parametrize(("word", "found"), [("none", ""), ("", ""), (None, "minatar/breakout")])
-def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs, monkeypatch, word, found):
-    log, asked_for = logs["minatar/breakout"], []
-
-    def begin(self, *_, environment, **__):
-        asked_for.append(environment)
-        raise AskedError(environment)
-
-    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
-    words = [] if word is None else ["--environment", word]
-    for call in (
+def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs, begun, word, found):
+    log, words = logs["minatar/breakout"], [] if word is None else ["--environment", word]
+    each_asks(
         lambda: optimist.train("dqn", log, environment=word),
         lambda: perform(["train", "dqn", str(log), *words]),
-    ):
-        with pytest.raises(AskedError):
-            call()
-    assert asked_for == [found] * 2
+    )
+    assert [words["environment"] for words in begun] == [found] * 2
 
 
-def test_a_run_without_a_place_is_in_the_same_place_from_python_and_from_the_command_line(logs, monkeypatch):
-    log, places = logs["minatar/breakout"], []
-
-    def begin(self, *_, out, **__):
-        places.append(str(out))
-        raise AskedError(out)
-
-    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+def test_a_run_without_a_place_is_in_the_same_place_from_python_and_from_the_command_line(logs, begun):
+    log = logs["minatar/breakout"]
     data = optimist.open(log)
     in_memory = from_arrays(np.zeros((9, 2)), np.zeros(9, int), np.zeros(9), np.ones(9, bool))
-    for call in (
+    each_asks(
         lambda: optimist.train("dqn", log),
         lambda: optimist.train("dqn", data),
         lambda: perform(["train", "dqn", str(log)]),
         lambda: optimist.train("dqn", data.first(9)),
         lambda: perform(["train", "dqn", str(log), "--first", "9"]),
         lambda: optimist.train("dqn", in_memory),
-    ):
-        with pytest.raises(AskedError):
-            call()
+    )
     whole, part = f"runs/dqn-{Path(log).name}", f"runs/dqn-{Path(log).name}-{data.first(9).fingerprint[:8]}"
+    places = [str(words["out"]) for words in begun]
     assert places == [*[whole] * 3, *[part] * 2, f"runs/dqn-{in_memory.fingerprint[:8]}"]
 
 
@@ -264,57 +265,33 @@ def test_who_plays_is_dqn_or_whom_the_preset_names():
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("name", "words", "complaint"),
     [
-        ({"batch_size": 3}, 'training: there is no setting "batch_size": did you mean "batch"?'),
-        ({"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
-        ({"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
+        ("rem", {"batch_size": 3}, 'training: there is no setting "batch_size": did you mean "batch"?'),
+        ("rem", {"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
+        ("rem", {"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
         (
+            "rem",
             {"columns": 3},
             '"columns" is an option of rem, not a setting of the training: pass options={"columns": 3}',
         ),
-        ({"options": {"steps": 3}}, '"steps" is no option of rem: outside options, pass steps=3'),
-        ({"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
-        ({"seeds": "0,1"}, "seeds is '0,1': list them, as in seeds=(0, 1, 2)"),
-        ({"seeds": [0.5]}, "seeds is [0.5]: list them, as in seeds=(0, 1, 2)"),
-        ({"seed": 3}, 'there is no setting "seed": did you mean "seeds"?'),
-        ({"environmnt": "none"}, 'there is no setting "environmnt": did you mean "environment"?'),
-        ({"options": "columns"}, 'options is columns: name each, as in options={"columns": 3}'),
-        ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
-        ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
+        ("cql", {"conservatism": 5}, 'of the training: pass options={"conservatism": 5}'),
+        ("rem", {"options": {"steps": 3}}, '"steps" is no option of rem: outside options, pass steps=3'),
+        ("rem", {"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
+        ("rem", {"seeds": "0,1"}, "seeds is '0,1': list them, as in seeds=(0, 1, 2)"),
+        ("rem", {"seeds": [0.5]}, "seeds is [0.5]: list them, as in seeds=(0, 1, 2)"),
+        ("rem", {"seed": 3}, 'there is no setting "seed": did you mean "seeds"?'),
+        ("rem", {"environmnt": "none"}, 'there is no setting "environmnt": did you mean "environment"?'),
+        ("rem", {"options": "columns"}, 'options is columns: name each, as in options={"columns": 3}'),
+        ("rem", {"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
+        ("rem", {"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
+        ("bc", {}, 'did you mean "behaviour_cloning"?'),
+        ("rme", {}, 'did you mean "rem"?'),
+        ("ppo", {}, "known: averaged_"),
     ],
 )
-def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, logs, tmp_path):
+def test_unknown_names_get_the_help_of_the_command_line(name, words, complaint, logs, tmp_path):
     with pytest.raises(UsageError) as caught:
-        optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
+        optimist.train(name, logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_numbers_of_numpy_are_numbers(logs, monkeypatch):
-    log = logs["minatar/breakout"]
-    with only_asked(monkeypatch):
-        plain = asked(lambda: optimist.train("rem", log, batch=8, options={"columns": 4}))
-        given = {"batch": np.int64(8), "options": {"columns": np.int32(4)}}
-        assert asked(lambda: optimist.train("rem", log, **given)) == plain
-
-
-def test_an_option_of_the_agent_is_not_taken_for_a_setting_of_a_similar_name(logs, tmp_path):
-    with pytest.raises(
-        UsageError, match='"conservatism" is an option of cql.*pass options={"conservatism": 5}'
-    ):
-        optimist.train("cql", logs["minatar/breakout"], out=tmp_path / "run", conservatism=5)
-
-
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("bc", 'did you mean "behaviour_cloning"?'),
-        ("rme", 'did you mean "rem"?'),
-        ("ppo", "known: averaged_"),
-    ],
-)
-def test_an_unknown_agent_is_told_the_likely_one(name, complaint, logs):
-    with pytest.raises(UsageError) as caught:
-        optimist.train(name, logs["minatar/breakout"])
-    assert complaint in str(caught.value)

@@ -105,7 +105,7 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
 def test_the_recording_does_not_depend_on_when_checkpoints_are_saved(tmp_path, monkeypatch, game):
     """After every turn, after some of them, and at the end only; with a stop in the middle of a shard."""
     monkeypatch.setattr(online, "SHARE_OF_TIME", 0)
-    short = replace(COLLECTION, steps=240)
+    short = replace(COLLECTION, steps=160)
     collect(tmp_path / "never", game, replace(short, checkpoint_seconds=1e9))
     collect(tmp_path / "always", game, replace(short, checkpoint_seconds=0))
     turns = iter(range(10**6))
@@ -114,7 +114,7 @@ def test_the_recording_does_not_depend_on_when_checkpoints_are_saved(tmp_path, m
     leave = services.Services.leave_if_asked
 
     def stopped(self, step):
-        self.stop.received = self.stop.received or (signal.SIGTERM if step >= 130 else 0)
+        self.stop.received = self.stop.received or (signal.SIGTERM if step >= 90 else 0)
         leave(self, step)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -140,9 +140,9 @@ def test_killed_play_that_goes_on_from_a_run_comes_to_the_same_bits(tmp_path, mo
 def test_lanes_in_processes_are_restored(tmp_path, monkeypatch):
     """Sixteen lanes of a game are shared out to two processes, whose questions are long."""
     monkeypatch.setattr(_workers, "usual_processes", lambda lanes: 2)
-    wide = replace(COLLECTION, lanes=32, steps=3200, window=1000, warm_up=500, update_period=16)
+    wide = replace(COLLECTION, lanes=32, steps=1600, window=1000, warm_up=500, update_period=16)
     state = collect(tmp_path / "whole", "minatar/asterix", wide, (3,))
-    killed(tmp_path / "killed", "minatar/asterix", monkeypatch, 2000, wide, (3,))
+    killed(tmp_path / "killed", "minatar/asterix", monkeypatch, 1000, wide, (3,))
     other_state = collect(tmp_path / "killed", "minatar/asterix", wide, (3,))
     assert_same(tmp_path / "whole", tmp_path / "killed", state, other_state)
 

@@ -212,6 +212,8 @@ def test_what_was_prepared_is_learned_from(tmp_path):
 
 def test_rows_ahead_are_drawn_without_knowing_them(tmp_path):
     replay, _, truncations = lived(tmp_path, stack=1, rows=SLOTS)
+    _, nothing, _ = replay.draw_ahead(3, 0)  # in the warm-up
+    assert nothing.shape == (3, 0, 1, 2, SETTINGS.batch)
     slots, items, spares = replay.draw_ahead(3, 2)
     np.testing.assert_array_equal(slots, [0, 1, 2])  # over the oldest
     np.testing.assert_array_equal(items[0], replay.draw(replay._updates, 2, SETTINGS.batch))
@@ -223,11 +225,6 @@ def test_rows_ahead_are_drawn_without_knowing_them(tmp_path):
     # Spares are known and stay: rows 3 to 15, because row 16 has no successor yet.
     slot, lane = spares[..., 0, 0, :].ravel(), spares[..., 0, 1, :].ravel()
     assert slot.min() >= 3 and slot.max() <= SLOTS - 2 and not truncations[slot, lane].any()
-
-
-def test_rows_of_the_warm_up_draw_nothing(tmp_path):
-    _, items, spares = new_replay(replace(PIXELS, stack=1)).draw_ahead(3, 0)
-    assert items.shape == spares.shape == (3, 0, 1, 2, SETTINGS.batch)
 
 
 @pytest.mark.parametrize(

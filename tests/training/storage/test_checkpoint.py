@@ -46,18 +46,11 @@ def assert_is(found, step):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_state_comes_back_bit_by_bit(tmp_path):
-    save_state(tmp_path, 7, state(7))
-    assert_is(load_state(tmp_path, LIKE), 7)
-
-
-def test_shapes_alone_are_enough_to_load(tmp_path):
-    save_state(tmp_path, 7, state(7))
-    assert_is(load_state(tmp_path, jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, LIKE))), 7)
-
-
-def test_nothing_was_ever_saved(tmp_path):
+def test_a_state_comes_back_bit_by_bit_and_shapes_are_enough_to_load_it(tmp_path):
     assert load_state(tmp_path / "nowhere", LIKE) is None
+    save_state(tmp_path, 7, state(7))
+    for like in (LIKE, jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, LIKE))):
+        assert_is(load_state(tmp_path, like), 7)
 
 
 def test_the_newest_and_one_to_fall_back_on_are_kept(tmp_path):
@@ -86,15 +79,14 @@ def test_any_flipped_bit_is_named_and_the_previous_state_used(tmp_path, caplog):
         assert [record.getMessage() for record in caplog.records] == [f"{newest} is damaged: skipped"]
 
 
-@pytest.mark.parametrize(
-    "change", [lambda c: c[:-1], lambda c: c[: len(c) // 2], lambda c: b"", lambda c: c + b"x"]
-)
-def test_a_file_of_another_length_is_passed_over(tmp_path, caplog, change):
+def test_a_file_of_another_length_is_passed_over(tmp_path, caplog):
     save_state(tmp_path, 1, state(1))
     newest = save_state(tmp_path, 2, state(2))
-    newest.write_bytes(change(newest.read_bytes()))
-    assert_is(load_state(tmp_path, LIKE), 1)
-    assert newest.name in caplog.text
+    content = newest.read_bytes()
+    for changed in (content[:-1], content[: len(content) // 2], b"", content + b"x"):
+        newest.write_bytes(changed)
+        assert_is(load_state(tmp_path, LIKE), 1)
+        assert newest.name in caplog.messages[-1]
 
 
 def test_a_damaged_file_is_replaced_by_the_same_step_written_again(tmp_path, caplog):
@@ -123,20 +115,13 @@ def test_leftovers_of_a_crash_are_cleaned(tmp_path):
     assert_is(load_state(tmp_path, LIKE), 1)
 
 
-@pytest.mark.parametrize(
-    "like",
-    [
-        {**LIKE, "step": np.zeros(1, np.int32)},
-        {**LIKE, "another": np.zeros(1)},
-        {"step": np.int32(0)},
-        {**LIKE, "wide": np.zeros((2, 5), np.float32)},
-    ],
-    ids=["a rank", "one more", "fewer", "a shape"],
-)
-def test_another_agents_shapes_are_refused(tmp_path, like):
+def test_another_agents_shapes_are_refused(tmp_path):
     save_state(tmp_path, 3, state(3))
-    with pytest.raises(RunError, match="another agent's parameters"):
-        load_state(tmp_path, like)
+    shapes = {**LIKE, "wide": np.zeros((2, 5), np.float32)}
+    ranks, more = {**LIKE, "step": np.zeros(1, np.int32)}, {**LIKE, "another": np.zeros(1)}
+    for like in (ranks, more, {"step": np.int32(0)}, shapes):
+        with pytest.raises(RunError, match="another agent's parameters"):
+            load_state(tmp_path, like)
 
 
 def with_its_hash(folder, content: bytes):
@@ -157,26 +142,6 @@ def overlapping() -> bytes:
 class Harmful:
     def __reduce__(self):
         return os.mkdir, ("it ran",)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [pickle.dumps(Harmful()), overlapping(), struct.pack("<Q", 1 << 60) + b"{}", b"", b"x"],
-    ids=["pickle", "overlapping offsets", "a huge header", "nothing", "a byte"],
-)
-def test_a_hostile_file_is_refused_in_one_line(tmp_path, content, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with_its_hash(tmp_path, content)
-    with pytest.raises(RunError, match="is not a checkpoint") as caught:
-        load_state(tmp_path, LIKE)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "it ran").exists()
-
-
-def test_a_forged_file_of_other_arrays_is_refused(tmp_path):
-    with_its_hash(tmp_path, save({"a": np.zeros(3)}, {"step": "1"}))
-    with pytest.raises(RunError, match="another agent's"):
-        load_state(tmp_path, LIKE)
 
 
 def as_bytes(header: dict, data: bytes, step: int = 2) -> bytes:
@@ -210,12 +175,16 @@ FORGED = {
     "strange metadata": as_bytes({"__metadata__": {"configuration": []}}, b""),
     "not UTF-8": struct.pack("<Q", 4) + b'{"\xff"',
     "far too large": bytes(2**21),
+    "a pickle": pickle.dumps(Harmful()),
+    "nothing": b"",
+    "a byte": b"x",
 }
 
 
 @pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
 @pytest.mark.parametrize("another", [True, False], ids=["with a valid one", "alone"])
-def test_a_forged_state_is_named_and_passed_over(tmp_path, caplog, content, another):
+def test_a_forged_state_is_named_and_passed_over(tmp_path, caplog, monkeypatch, content, another):
+    monkeypatch.chdir(tmp_path)
     like = {"w": np.zeros(4, np.float32), "step": np.int32(0)}
     valid = {"w": np.ones(4, np.float32), "step": np.int32(1)}
     name = f"step-000000000002-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
@@ -231,6 +200,7 @@ def test_a_forged_state_is_named_and_passed_over(tmp_path, caplog, content, anot
         with pytest.raises(RunError, match=f"no checkpoint .*{name} .*--restart") as caught:
             load_state(tmp_path, like, "this")
         assert "\n" not in str(caught.value)
+    assert not (tmp_path / "it ran").exists()
 
 
 @settings(max_examples=100, deadline=None)  # make torture forges 500

@@ -2,6 +2,7 @@
 
 import shutil
 
+import jax
 import numpy as np
 import pytest
 
@@ -34,7 +35,7 @@ def run(log, tmp_path_factory):
 def test_every_evaluation_has_a_policy_and_the_last_is_the_runs(run):
     assert run.kept == [20, 40, 60, 80, 100]
     last = optimist.load(run.path, step=100)
-    assert all(np.array_equal(*pair) for pair in zip(leaves(last), leaves(run), strict=True))
+    assert same(last, run)
     early = optimist.load(run.path, step="20")
     assert early.step == 20 and not np.array_equal(leaves(early)[0], leaves(run)[0])
 
@@ -44,26 +45,31 @@ def test_a_run_that_came_without_checkpoints_has_its_last_kept_policy(run, tmp_p
     shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
     came = optimist.load(tmp_path / "run")
     assert came.step == 100
-    assert all(np.array_equal(*pair) for pair in zip(leaves(came), leaves(run), strict=True))
+    assert same(came, run)
     assert "no checkpoint: the last policy that it keeps is of step 100" in caplog.text
     with pytest.raises(RunError, match="has no checkpoint"):
         optimist.load(tmp_path / "run", step="healthy")
 
 
 def leaves(run) -> list[np.ndarray]:
-    import jax
-
     return [np.asarray(leaf) for leaf in jax.tree.leaves(run.params)]
+
+
+def same(one, other) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(leaves(one), leaves(other), strict=True))
 
 
 def test_a_policy_is_the_one_that_a_shorter_run_ends_with(run, log, tmp_path):
     shorter = train(log, tmp_path / "run", steps=40)
     kept = optimist.load(run.path, step=40)
-    assert all(np.array_equal(*pair) for pair in zip(leaves(kept), leaves(shorter), strict=True))
+    assert same(kept, shorter)
 
 
-def test_without_an_environment_policies_are_kept_too(log, tmp_path):
-    assert train(log, tmp_path / "run", environment=None).kept == [20, 40, 60, 80, 100]
+def test_without_an_environment_policies_are_kept_and_none_is_the_best(log, tmp_path):
+    run = train(log, tmp_path / "run", environment=None, steps=40)
+    assert run.kept == [20, 40]
+    with pytest.raises(RunError, match="was never evaluated"):
+        optimist.load(run.path, step="best")
 
 
 def test_the_best_is_the_evaluation_with_the_highest_mean_over_the_seeds(log, tmp_path):
@@ -75,23 +81,14 @@ def test_the_best_is_the_evaluation_with_the_highest_mean_over_the_seeds(log, tm
     assert optimist.load(run.path, step="best").step == 40
 
 
-@pytest.mark.parametrize(
-    ("step", "problem", "told"),
-    [
+def test_a_step_that_is_not_kept_is_refused(run):
+    for step, problem, told in (
         (30, RunError, "keeps no policy of step 30"),
         ("bset", UsageError, 'give a number, "last", "best", "healthy" or "chosen"'),
         (-1, UsageError, "give a number"),
-    ],
-)
-def test_a_step_that_is_not_kept_is_refused(run, step, problem, told):
-    with pytest.raises(problem, match=told):
-        optimist.load(run.path, step=step)
-
-
-def test_a_run_that_was_never_evaluated_has_no_best(log, tmp_path):
-    run = train(log, tmp_path / "run", environment=None, steps=40)
-    with pytest.raises(RunError, match="was never evaluated"):
-        optimist.load(run.path, step="best")
+    ):
+        with pytest.raises(problem, match=told):
+            optimist.load(run.path, step=step)
 
 
 def test_a_stopped_and_a_longer_run_keep_what_a_straight_one_keeps(run, log, tmp_path):
@@ -229,8 +226,7 @@ def test_the_command_line_evaluates_and_films_a_kept_policy(run, tmp_path, capsy
     words = ["--step", "20", "--episodes", "1", "--out", str(tmp_path / "rows.csv")]
     assert main(["evaluate", str(run.path), *words]) == 0
     assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("20,3,0,")
-    assert (
-        main(["play", str(run.path), "--step", "60", "--frames", "2", "--out", str(tmp_path / "a.gif")]) == 0
-    )
+    film = ["--step", "60", "--frames", "2", "--out", str(tmp_path / "a.gif")]
+    assert main(["play", str(run.path), *film]) == 0
     assert main(["evaluate", str(run.path), "--step", "21"]) != 0
     assert "keeps no policy of step 21" in capsys.readouterr().err

@@ -144,7 +144,7 @@ def own_code(config: dict) -> dict[str, str]:
     for kind, name in {"agents": agent.get("name"), "torsos": torso}.items():
         code |= plugins.hashes(kind, name) if isinstance(name, str) else {}
     environment = config.get("environment")
-    return code | (envs.code(environment) if isinstance(environment, str) else {})
+    return code | (envs.code(environment) if environment and isinstance(environment, str) else {})
 
 
 def other_code(now: dict[str, str], before: dict[str, str]) -> list[str]:
