@@ -75,13 +75,11 @@ class Peer:
 
 def row(agent: str, network: str, batch: int, timing: Timing) -> Iterator[str]:
     """The rate of our learner, how many times that of each form it is, and which form has which version."""
-    work = learning(random_log(network), agent, network, batch, 1)
+    subject, update = learning(random_log(network), agent, network, batch, 1)
     with contextlib.ExitStack() as stack:
-        peers = {
-            form: stack.enter_context(Peer(form, work.subject)) for form in FORMS if agent in KNOWN[form]
-        }
+        peers = {form: stack.enter_context(Peer(form, subject)) for form in FORMS if agent in KNOWN[form]}
         ready = [form for form, peer in peers.items() if not peer.problem]
-        rounds = timing.rates([work.do, *(peers[form] for form in ready)])
+        rounds = timing.rates([update, *(peers[form] for form in ready)])
     print(f"{agent}, {network}:", "; ".join(f"{FORMS[form]}: {peer.says}" for form, peer in peers.items()))
     yield from (agent, network, str(batch), rounded(median(rates[0] for rates in rounds)))
     for form in FORMS:

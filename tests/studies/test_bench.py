@@ -52,7 +52,8 @@ def test_a_wrong_value_is_one_line(words, message, tmp_path, capsys):
 
 
 def test_the_progress_of_a_timed_run_is_not_shown(capfd):
-    assert collecting("minatar_jax/breakout", steps=160).do() == 160
+    _, collect = collecting("minatar_jax/breakout", steps=160)
+    assert collect() == 160
     assert capfd.readouterr() == ("", "")
 
 

@@ -80,10 +80,9 @@ def run(
     out = out or Path("studies") / f"{study.name}-{study.size}"
     jobs = study.some_jobs(_labels(agents, study.agents), _labels(parts, study.views))
     if logs:
-        from optimist.studies.perform import with_logs_of
         from optimist.studies.status import read_record
 
-        jobs = with_logs_of(logs, read_record(logs).jobs, jobs)
+        jobs = perform.with_logs_of(logs, read_record(logs).jobs, jobs)
     chosen = {"environments": environments, "agents": agents, "parts": parts, "logs": logs}
     words = [word for option, value in chosen.items() if value for word in (f"--{option}", value)]
     words += ["--no-select"] * no_select

@@ -1,15 +1,15 @@
 """The speed of this machine in one table: updates of the learner, and steps of play."""
 
-import contextlib
 import importlib.util
 import io
 import itertools
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import jax
@@ -72,11 +72,7 @@ class Subject(NamedTuple):
     unit: str
 
 
-class Work(NamedTuple):
-    """Work that is timed. Each call of `do` returns the units done."""
-
-    subject: Subject
-    do: Callable[[], int]
+Work = tuple[Subject, Callable[[], int]]  # each call does some work and returns the units done
 
 
 @dataclass(frozen=True)
@@ -92,32 +88,33 @@ class Timing:
 
     def rates(self, works: Sequence[Callable[[], int]]) -> list[list[float]]:
         """The rates of all works in every round; a first call, which compiles, is not timed."""
+
+        def rate(do: Callable[[], int]) -> float:
+            done, passed, start = 0, 0.0, time.perf_counter()
+            while passed < self.seconds or not done:
+                done += do()
+                passed = time.perf_counter() - start
+            return done / passed
+
         for do in works:
             do()
-        return [[self._rate(do) for do in works] for _ in range(self.rounds)]
-
-    def _rate(self, do: Callable[[], int]) -> float:
-        done, passed, start = 0, 0.0, time.perf_counter()
-        while passed < self.seconds or not done:
-            done += do()
-            passed = time.perf_counter() - start
-        return done / passed
+        return [[rate(do) for do in works] for _ in range(self.rounds)]
 
 
 def measured(quick: bool, timing: Timing) -> Iterator[tuple[Subject, float]]:
     """Every row with its rate, the median over the rounds; rows of one network take turns."""
+
+    def rates(works: list[Work]) -> Iterator[tuple[Subject, float]]:
+        rounds = timing.rates([do for _, do in works])
+        for (subject, _), each in zip(works, zip(*rounds, strict=True), strict=True):
+            yield subject, median(each)
+
     for network in NETWORKS:
         log, rows = random_log(network), [row for row in (QUICK if quick else WHOLE) if row[1] == network]
-        yield from _rates([learning(log, *row) for row in rows], timing)
+        yield from rates([learning(log, *row) for row in rows])
     for game, (package, _, _) in list(GAMES.items())[: 1 if quick else None]:
         if not package or importlib.util.find_spec(package):
-            yield from _rates([evaluating(game), collecting(game)], timing)
-
-
-def _rates(works: list[Work], timing: Timing) -> Iterator[tuple[Subject, float]]:
-    rounds = timing.rates([work.do for work in works])
-    for work, rates in zip(works, zip(*rounds, strict=True), strict=True):
-        yield work.subject, median(rates)
+            yield from rates([evaluating(game), collecting(game)])
 
 
 def random_log(network: str, transitions: int | None = None) -> Dataset:
@@ -155,7 +152,7 @@ def learning(log: Dataset, agent: str, network: str, batch: int, seeds: int) -> 
     samplers = [Sampler(log, batch=batch, seed=seed, next_actions=reads) for seed in range(seeds)]
     steps = (STEPS if jax.default_backend() == "cpu" else STEPS_ON_ACCELERATOR)[network]
     subject = Subject(agent, network, batch, seeds, "updates/s")
-    return Work(subject, updating(learner, feed_of(samplers, "device"), seeds, steps))
+    return subject, updating(learner, feed_of(samplers, "device"), seeds, steps)
 
 
 def updating(learner: Learner, feed: Feed, seeds: int, steps: int) -> Callable[[], int]:
@@ -181,7 +178,7 @@ def evaluating(game: str) -> Work:
         rows = evaluate(learner, params, game, seeds=(0,), episodes=LANES, epsilon=0.1, step=next(numbers))
         return sum(row.length for row in rows)
 
-    return Work(_playing("evaluation", game), do)
+    return Subject(f"evaluation, {game}", GAMES[game][1], BATCH, 1, "steps/s"), do
 
 
 def collecting(game: str, steps: int | None = None) -> Work:
@@ -191,19 +188,11 @@ def collecting(game: str, steps: int | None = None) -> Work:
 
     def do() -> int:
         nowhere = io.StringIO()  # a terminal sees the progress of a run on one stream, a file on the other
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(nowhere),
-        ):
+        with redirect_stdout(nowhere), redirect_stderr(nowhere), TemporaryDirectory() as folder:
             OnlineTraining(preset(PLAYER), game, collection, out=Path(folder) / "log").run()
         return steps
 
-    return Work(_playing("collection", game), do)
-
-
-def _playing(what: str, game: str) -> Subject:
-    return Subject(f"{what}, {game}", GAMES[game][1], BATCH, 1, "steps/s")
+    return Subject(f"collection, {game}", GAMES[game][1], BATCH, 1, "steps/s"), do
 
 
 def rounded(rate: float) -> str:

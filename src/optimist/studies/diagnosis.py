@@ -39,6 +39,7 @@ NEWEST_TRIED = (3, 14)
 NOT_FOR_USERS = {"dev", "bench", "all"}  # extras
 LITTLE_ROOM = 2 * 2**30  # bytes; the kept policies of one run may take that much
 SHOWN = 5  # most problems of one kind, and most names in one line
+GPUS = ("/dev/nvidiactl", "/dev/dxg")  # the second is WSL2's
 FAILURES = {  # the states of runs that need action, with the remedy
     "failed": "the same command tries it again",
     "by other settings": "--restart begins it again",
@@ -54,7 +55,7 @@ class Finding(NamedTuple):
 
 
 def installation() -> Iterator[Finding]:
-    """Python, the package, and what it depends on."""
+    """Python, the package, what it depends on, and which extras are complete."""
     newer = sys.version_info[:2] > NEWEST_TRIED
     python = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     tried = f"; newer than {'.'.join(map(str, NEWEST_TRIED))}, the newest that was tried"
@@ -73,14 +74,20 @@ def installation() -> Iterator[Finding]:
         yield Finding(f"{complaint}: pip install --upgrade {DISTRIBUTION}", UsageError)
     if not wrong:
         yield Finding(f"{len(needed)} packages that it needs: all installed")
-    yield from _extras(set(package.metadata.get_all("Provides-Extra") or ()) - NOT_FOR_USERS)
+    extras = sorted(set(package.metadata.get_all("Provides-Extra") or ()) - NOT_FOR_USERS)
+    absent = [extra for extra in extras if any(map(unmet, _required(DISTRIBUTION, extra)))]
+    there = ", ".join(extra for extra in extras if extra not in absent)
+    yield Finding(f"extras installed: {there or 'none'}")
+    if absent:
+        example = f'pip install "{DISTRIBUTION}[{absent[0]}]"'
+        yield Finding(f"extras not installed: {', '.join(absent)}; to add one: {example}", note=True)
 
 
 def _required(name: str, extra: str = "") -> list[Requirement]:
     """What an installed package requires, or what only this extra of it requires."""
     every = map(Requirement, importlib.metadata.requires(name) or ())
-    found = [each for each in every if not each.marker or each.marker.evaluate({"extra": extra})]
-    return [each for each in found if bool(extra) == ("extra ==" in str(each.marker))]
+    holds = [each for each in every if not each.marker or each.marker.evaluate({"extra": extra})]
+    return [each for each in holds if bool(extra) == ("extra ==" in str(each.marker))]
 
 
 def unmet(wanted: Requirement) -> str:
@@ -95,16 +102,6 @@ def unmet(wanted: Requirement) -> str:
     return next(filter(None, map(unmet, inner)), "")
 
 
-def _extras(extras: set[str]) -> Iterator[Finding]:
-    """The optional packages: which extras are complete."""
-    absent = [extra for extra in sorted(extras) if any(map(unmet, _required(DISTRIBUTION, extra)))]
-    there = ", ".join(extra for extra in sorted(extras) if extra not in absent)
-    yield Finding(f"extras installed: {there or 'none'}")
-    if absent:
-        example = f'pip install "{DISTRIBUTION}[{absent[0]}]"'
-        yield Finding(f"extras not installed: {', '.join(absent)}; to add one: {example}", note=True)
-
-
 def device() -> Iterator[Finding]:
     """The device that JAX uses, and a GPU that it does not use."""
     try:
@@ -116,16 +113,11 @@ def device() -> Iterator[Finding]:
     kind, count = devices[0].device_kind, len(devices)
     size = f"{machine.cores()} cores, {machine.memory() / 2**30:.0f} GiB of memory"
     yield Finding(f"device: {kind}{f' (and {count - 1} more)' if count > 1 else ''}; the machine has {size}")
-    if devices[0].platform == "cpu" and _has_nvidia():
+    if devices[0].platform == "cpu" and any(Path(gpu).exists() for gpu in GPUS):
+        remedy = f'pip install "{DISTRIBUTION}[cuda12]"'
         if os.environ.get("JAX_PLATFORMS") == "cpu" or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
             remedy = "JAX_PLATFORMS or CUDA_VISIBLE_DEVICES hides it"
-        else:
-            remedy = f'pip install "{DISTRIBUTION}[cuda12]"'
         yield Finding(f"this machine has an NVIDIA GPU, which JAX does not use: {remedy}", UsageError)
-
-
-def _has_nvidia() -> bool:
-    return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists()  # the second is WSL2's
 
 
 def disk(folder: Path) -> Iterator[Finding]:
@@ -154,22 +146,18 @@ def folder(path: Path) -> Iterator[Finding]:
     elif (path / "config.toml").exists() or (path / "checkpoints").exists():
         yield from run(path)
     elif (path / "manifest.json").exists() or any(path.glob("*.arrow")):
-        yield from dataset(path)
+        problems = [Finding(problem, DataError) for problem in verify(path)]
+        yield from _first(problems, f"problems: {command_line('data', 'verify', path)} lists them")
+        if not problems:
+            yield Finding(f"{path} is a dataset; every byte is as it was written")
+        yield from _holder(path)
     else:
         what = "neither a dataset, nor a run, nor a study"
         yield Finding(f"{path} is {what}: other people's logs need optimist data import", UsageError)
 
 
-def dataset(path: Path) -> Iterator[Finding]:
-    problems = [Finding(problem, DataError) for problem in verify(path)]
-    yield from _first(problems, f"problems: {command_line('data', 'verify', path)} lists them")
-    if not problems:
-        yield Finding(f"{path} is a dataset; every byte is as it was written")
-    yield from _holder(path)
-
-
 def run(path: Path) -> Iterator[Finding]:
-    """A run: configuration, log, rows, checkpoints, policies, versions, alarms."""
+    """A run: configuration, progress, log, rows, checkpoints, policies, alarms, versions."""
     try:
         config = run_folder.read_config(path)
         made_with = fingerprint(config)
@@ -180,26 +168,6 @@ def run(path: Path) -> Iterator[Finding]:
         what = f"is not the configuration of a run ({in_one_line(problem)})"
         yield Finding(f"{path / 'config.toml'} {what}: restore it from a copy", RunError)
         return
-    yield from _progress(path, config)
-    yield from _its_log(config)
-    for read in (read_metrics, read_episodes):
-        try:
-            read(path)
-        except RunError as problem:
-            yield Finding(str(problem), RunError)
-    for part, remedy in (
-        ("checkpoints", "remove it, and the run goes on from an older one"),
-        ("policies", "name another --step, or restore the file from a copy"),
-    ):
-        for file in checkpoint.newest_first(path / part):
-            if why := checkpoint.damage(file, made_with):
-                yield Finding(f"{file} {why}: {remedy}", RunError)
-    yield from _alarms(path)
-    yield from _versions(path)
-    yield from _holder(path)
-
-
-def _progress(path: Path, config: dict) -> Iterator[Finding]:
     steps = config.get("training", {}).get("steps", 0)
     saved = [checkpoint.step_of(file) for file in checkpoint.newest_first(path / "checkpoints")]
     if (path / "DONE").exists():
@@ -209,39 +177,44 @@ def _progress(path: Path, config: dict) -> Iterator[Finding]:
         yield Finding(f"{path} is a run at {at}: the same command continues it", note=True)
     else:
         yield Finding(f"{path} is a run without a checkpoint: the same command begins it again", note=True)
-
-
-def _its_log(config: dict) -> Iterator[Finding]:
-    """The dataset that the run was trained on: a run continues only with it."""
     log = config.get("dataset", {}).get("path", "")
     if log not in ("", IN_MEMORY) and not Path(log).exists():
         yield Finding(
             f"its dataset {log} is missing: to continue the run, name the folder where it is now", note=True
         )
-
-
-def _alarms(path: Path) -> Iterator[Finding]:
+    alarms = {}
     try:
-        diverged = run_folder.read_alarms(path)
+        read_metrics(path)
     except RunError as problem:
         yield Finding(str(problem), RunError)
-        return
-    if diverged:
-        seeds = some_of([f"seed {seed} at step {alarm.step:,}" for seed, alarm in diverged.items()], SHOWN)
+    try:
+        read_episodes(path)
+    except RunError as problem:
+        yield Finding(str(problem), RunError)
+    try:
+        alarms = run_folder.read_alarms(path)
+    except RunError as problem:
+        yield Finding(str(problem), RunError)
+    for part, remedy in (
+        ("checkpoints", "remove it, and the run goes on from an older one"),
+        ("policies", "name another --step, or restore the file from a copy"),
+    ):
+        for file in checkpoint.newest_first(path / part):
+            if why := checkpoint.damage(file, made_with):
+                yield Finding(f"{file} {why}: {remedy}", RunError)
+    if alarms:
+        seeds = some_of([f"seed {seed} at step {alarm.step:,}" for seed, alarm in alarms.items()], SHOWN)
         remedy = "--step healthy takes its last healthy policy; a conservative agent or a larger log may help"
         yield Finding(f"values diverged in {seeds}: {remedy}", note=True)
-
-
-def _versions(path: Path) -> Iterator[Finding]:
     try:
-        made_with = json_value((path / "versions.json").read_text("utf-8"))
-        now = versions()
-        other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
+        before, now = json_value((path / "versions.json").read_text("utf-8")), versions()
+        other = [f"{name} {before[name]}" for name in now if before.get(name, now[name]) != now[name]]
+        if other:
+            some = some_of(other, SHOWN)
+            yield Finding(f"it was made with {some}: the last digits may differ here", note=True)
     except (OSError, ValueError, AttributeError, TypeError):
         yield Finding(f"{path / 'versions.json'} is missing or damaged: the run works without it", note=True)
-        return
-    if other:
-        yield Finding(f"it was made with {some_of(other, SHOWN)}: the last digits may differ here", note=True)
+    yield from _holder(path)
 
 
 def _holder(path: Path) -> Iterator[Finding]:
@@ -267,17 +240,14 @@ def study(path: Path) -> Iterator[Finding]:
     except RunError as problem:
         yield Finding(str(problem), RunError)
         return
-    states = [status.job_status(job, path) for job in record.jobs]
-    counts = Counter(state.state for state in states)
-    words = ", ".join(f"{count} {state}" for state, count in counts.items())
+    runs = [status.job_status(job, path) for job in record.jobs]
+    words = ", ".join(f"{count} {state}" for state, count in Counter(run.state for run in runs).items())
     yield Finding(f"{path} is the study {record.title}: {len(record.jobs)} runs, {words}")
-    failed = [_failure(state) for state in states if state.state in FAILURES]
+    failed = []
+    for run in (run for run in runs if run.state in FAILURES):
+        reason = run.complaint.strip().rpartition("\n")[2]
+        failed.append(Finding(f"{run.name} {run.state} ({reason}): {FAILURES[run.state]}", RunError))
     yield from _first(failed, f"runs: {command_line('study', 'status', path)} lists them")
-
-
-def _failure(run: status.JobStatus) -> Finding:
-    reason = run.complaint.strip().rpartition("\n")[2]
-    return Finding(f"{run.name} {run.state} ({reason}): {FAILURES[run.state]}", RunError)
 
 
 def _first(problems: list[Finding], others: str) -> Iterator[Finding]:

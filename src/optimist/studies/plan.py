@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,9 +74,37 @@ class Study:
         )
 
     def jobs(self) -> list[Job]:
-        """All runs, collections first."""
-        runs = self._trainings() if self.play is None else self._plays()
-        return [*self._collections(), *self._random_plays(), *runs]
+        """All runs, collections first; then those that measure random play, unless the study names a
+        normaliser: random play and the player's score are the study's own."""
+        collections, random_plays = [], []
+        # A random agent learns nothing, so it is evaluated once.
+        once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
+        for environment in self.environments:
+            log = self._log_of(environment, run=FIRST_RUN)
+            common: dict[str, Any] = {"environment": environment, "recipe": self.recipe}
+            if self.collect is not None:
+                collections.append(
+                    Job(
+                        name=log,
+                        agent=self.collect.get("agent", "dqn"),
+                        preset=self.collect.get("preset"),
+                        options=self.collect.get("options", {}),
+                        settings=self.collect.get("settings", {}),
+                        seeds=tuple(range(self.players)),
+                        **common,
+                    )
+                )
+            if not self.normaliser:
+                common |= {"data": log, "needs": self._needs(environment), "settings": once}
+                name = f"random/{self._folders.environments[environment]}"
+                random_plays.append(Job(name, agent="random", preset=None, seeds=(0,), **common))
+        runs = self._plays() if self.play is not None else self._trainings()
+        return [*collections, *random_plays, *runs]
+
+    @property
+    def players(self) -> int:
+        """The number of online agents that are logged in each environment; by default one per seed."""
+        return int((self.collect or {}).get("seeds", self.seeds))
 
     def some_jobs(self, agents: Sequence[str] = (), parts: Sequence[str] = ()) -> list[Job]:
         """The runs of these agents on these parts of the data (of all if none is named), with their needs."""
@@ -93,89 +122,34 @@ class Study:
         needed = {name for job in asked for name in job.needs}  # online, the player that is 100% is a run too
         return [job for job in jobs if job in asked or job.name in needed]
 
-    def _collections(self) -> list[Job]:
-        if self.collect is None:
-            return []
-        return [
-            Job(
-                name=self._log_of(environment),
-                environment=environment,
-                agent=self.collect.get("agent", "dqn"),
-                preset=self.collect.get("preset"),
-                options=self.collect.get("options", {}),
-                settings=self.collect.get("settings", {}),
-                recipe=self.recipe,
-                seeds=tuple(range(self.players)),
-            )
-            for environment in self.environments
-        ]
-
-    @property
-    def players(self) -> int:
-        """The number of online agents that are logged in each environment; by default one per seed."""
-        return int((self.collect or {}).get("seeds", self.seeds))
-
-    def _random_plays(self) -> list[Job]:
-        """Runs that measure random play, unless the study names a normaliser: random play and the player's
-        score are the study's own normaliser. A random agent learns nothing, so it is evaluated once."""
-        if self.normaliser:
-            return []
-        once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
-        return [
-            Job(
-                name=f"random/{self._folders.environments[environment]}",
-                environment=environment,
-                agent="random",
-                preset=None,
-                settings=once,
-                recipe=self.recipe,
-                seeds=(0,),
-                data=self._log_of(environment, run=FIRST_RUN),
-                needs=self._needs(environment),
-            )
-            for environment in self.environments
-        ]
-
     def _needs(self, environment: str) -> tuple[str, ...]:
         return (self._log_of(environment),) if self.data is None else ()
 
     def _trainings(self) -> list[Job]:
-        return [
-            job
-            for environment in self.environments
-            for part in self.views
-            for label in self.agents
-            for job in self._trainings_of(environment, part, label)
-        ]
-
-    def _trainings_of(self, environment: str, part: str, label: str) -> list[Job]:
-        """One run of all seeds, or one run per seed if each seed has its own log folder."""
+        """For each environment, part of the data and agent a run of all seeds, or one run per seed if each
+        seed has its own log folder."""
         kept = (self.collect or {}).get("kept", 0)
-        common = {
-            "settings": {"data_per_seed": "own", **self.training} if self._own_logs else self.training,
-            "kept": kept,
-            "view": self.views[part],
-            "share": self.agents[label].get("view", {}),
-            "needs": self._needs(environment),
-        }
-        if not self._log_per_run:
-            seeds, data = tuple(range(kept or self.seeds)), self._log_of(environment)
-            return [self._run(environment, label, part, seeds=seeds, data=data, **common)]
-        runs = range(FIRST_RUN, FIRST_RUN + self.seeds)
-        jobs = [
-            self._run(environment, label, part, seeds=(run,), data=self._log_of(environment, run), **common)
-            for run in runs
-        ]
-        return [replace(job, name=f"{job.name}/{run}") for job, run in zip(jobs, runs, strict=True)]
-
-    @property
-    def _own_logs(self) -> bool:
-        """Does each seed learn from the log of the player of the same seed?"""
-        return self.collect is not None and (self.players > 1 or bool(self.collect.get("kept")))
-
-    @property
-    def _log_per_run(self) -> bool:
-        return self.data is not None and "{run}" in self.data
+        # Does each seed learn from the log of the player of the same seed?
+        own = self.collect is not None and (self.players > 1 or bool(kept))
+        settings = {"data_per_seed": "own", **self.training} if own else self.training
+        jobs = []
+        for environment, part, label in product(self.environments, self.views, self.agents):
+            common = {
+                "settings": settings,
+                "kept": kept,
+                "view": self.views[part],
+                "share": self.agents[label].get("view", {}),
+                "needs": self._needs(environment),
+            }
+            if "{run}" not in (self.data or ""):
+                seeds, data = tuple(range(kept or self.seeds)), self._log_of(environment)
+                jobs.append(self._run(environment, label, part, seeds=seeds, data=data, **common))
+                continue
+            for run in range(FIRST_RUN, FIRST_RUN + self.seeds):
+                data = self._log_of(environment, run)
+                job = self._run(environment, label, part, seeds=(run,), data=data, **common)
+                jobs.append(replace(job, name=f"{job.name}/{run}"))
+        return jobs
 
     def _plays(self) -> list[Job]:
         """The runs of agents that learn online."""
@@ -206,11 +180,6 @@ class Study:
         if self.play is not None:
             return self._run(environment, next(iter(self.agents)), seeds=()).name
         assert self.data is not None
-        return _from_anywhere(
-            self.data.format(environment=environment, game=envs.game_of(environment), run=run)
-        )
-
-
-def _from_anywhere(log: str) -> str:
-    """The place of a log as workers and reports find it, which may have another working directory."""
-    return log if is_address(log) or with_home(log) != log else str(Path(log).absolute())
+        log = self.data.format(environment=environment, game=envs.game_of(environment), run=run)
+        # Workers and reports may have another working directory.
+        return log if is_address(log) or with_home(log) != log else str(Path(log).absolute())

@@ -9,7 +9,7 @@ import hashlib
 import tempfile
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,15 @@ class Store:
     def kept_up(self, folder: Path, name: str) -> Iterator[None]:
         """Send the folder from time to time while something is done, and once more at its end."""
         over = threading.Event()
-        thread = threading.Thread(target=self._keep_sending, args=(folder, name, over), daemon=True)
+
+        def keep_sending() -> None:
+            while not over.wait(SEND_SECONDS):
+                # An error is no reason to stop: it is tried again, and the last time decides.
+                with suppress(OSError, StorageError):
+                    if folder.exists():
+                        self.send(folder, name)
+
+        thread = threading.Thread(target=keep_sending, daemon=True)
         thread.start()
         try:
             yield
@@ -160,14 +168,6 @@ class Store:
             thread.join()
             if folder.exists():
                 self.send(folder, name)
-
-    def _keep_sending(self, folder: Path, name: str, over: threading.Event) -> None:
-        while not over.wait(SEND_SECONDS):
-            try:
-                if folder.exists():
-                    self.send(folder, name)
-            except (OSError, StorageError):  # it is tried again, and the last time decides
-                continue
 
     def has(self, path: str) -> bool:
         with self._problems(path):
@@ -193,19 +193,19 @@ class Store:
         root = self._remote(name)
         with self._problems(name):
             try:
-                found = self._files.find(root, detail=True)
+                files = self._files.find(root, detail=True)
             except FileNotFoundError:
                 return {}
-        begin = len(root.strip("/")) + 1
-        listed = {path.strip("/")[begin:]: each["size"] for path, each in found.items()}
-        for path in filter(None, listed):
-            if not stays_inside(path):
+        begin, listed = len(root.strip("/")) + 1, {}
+        for path, file in files.items():
+            path = path.strip("/")[begin:]
+            if path and not stays_inside(path):
                 raise DataError(
                     f'{self.address} has a file "{path}", which leads out of its folder: remove it'
                 )
-        return {
-            path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)
-        }
+            if path and not set(path.split("/")) & set(without):
+                listed[path] = file["size"]
+        return listed
 
     def _remote(self, *parts: str) -> str:
         return "/".join([self._root.rstrip("/"), *(part for part in parts if part)])

@@ -71,8 +71,8 @@ def modules_of(job: Job) -> list[str]:
     torsos.append(job.options.get("network.torso", ""))
     loggers = job.settings.get("loggers", "")
     loggers = loggers if isinstance(loggers, list) else str(loggers).split(",")
-    named = map(str, (job.agent, game, *torsos, *loggers))
-    return [name.partition(":")[0].strip() for name in named if ":" in name]
+    names = map(str, (job.agent, game, *torsos, *loggers))
+    return [name.partition(":")[0].strip() for name in names if ":" in name]
 
 
 def check_trusted(job: Job) -> None:
@@ -144,12 +144,12 @@ def _brought(job: Job, store: Store, local: Path) -> bool:
 
 def _await_needed(job: Job, needed: list[Job], out: Path) -> None:
     """Wait until the folder has the runs that it needs."""
+
+    def missing() -> list[str]:
+        return [each.name for each in needed if not each.done(out)]
+
     try:
-        _wait_while(
-            job,
-            lambda: [each.name for each in needed if not each.done(out)],
-            lambda name: (out / name / FAILED).exists(),
-        )
+        _wait_while(job, missing, lambda name: (out / name / FAILED).exists())
     except RunError:
         note_failure(job, out, f"{', '.join(job.needs)} failed")
         raise
@@ -170,39 +170,27 @@ def _wait_while(job: Job, missing: Callable[[], list[str]], failed: Callable[[st
 
 
 def performed(job: Job, out: Path, leaving_seconds: int) -> str:
-    """Run the job, with its output in log.txt; return its error, or "". A worker that was lost may hold the
-    run for some seconds."""
+    """Run the job, with its output in log.txt; return its error as a command of one run has it, or "". A
+    worker of an earlier engine that was lost may hold the run for some seconds."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.is_symlink():
         return f"{log} is a link, which a run does not follow: remove it"
+    line = ""
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
-        try:
-            _perform_when_free(job, out, leaving_seconds)
-        except Interrupted:
-            sys.exit(0)
-        except Exception as problem:  # the other jobs continue
-            traceback.print_exc()
-            return _line_about(problem, log)
-    return ""
-
-
-def _perform_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
-    """Wait until a worker of an earlier engine releases the run, then run the job."""
-    for attempt in range(leaving_seconds + 1):
-        try:
-            return perform_job(job, out)
-        except InUseError:
-            if attempt == leaving_seconds:
-                raise
-            time.sleep(1)
-
-
-def _line_about(problem: Exception, log: Path) -> str:
-    """The line about an error, as a command of one run has it; the traceback is in the log."""
-    if isinstance(problem, OptimistError):
-        line = str(problem)
-    else:
-        usual = f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
-        line = plugins.failure(problem) or usual
-    return line.replace("--debug shows", f"{log} shows")
+        for left in range(leaving_seconds, -1, -1):
+            try:
+                perform_job(job, out)
+            except InUseError as problem:
+                line = str(problem)
+                time.sleep(min(left, 1))
+                continue
+            except Interrupted:
+                sys.exit(0)
+            except Exception as problem:  # the other jobs continue
+                traceback.print_exc()
+                usual = f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
+                own = str(problem) if isinstance(problem, OptimistError) else plugins.failure(problem)
+                return (own or usual).replace("--debug shows", f"{log} shows")
+            return ""
+    return line

@@ -30,7 +30,7 @@ def study(tmp_path_factory):
 
 
 def test_the_regret_within_a_run_is_the_one_of_plain_loops(study):
-    found = [loss for loss in find(study).losses if loss.rule == "fqe" and loss.agent != regrets.ALL]
+    found = [loss for loss in regrets.losses(find(study)) if loss.rule == "fqe" and loss.agent != regrets.ALL]
     assert len(found) == len(GAMES) * len(AGENTS) * len(SEEDS)
     for loss in found:
         truth = {step: height(loss.game, loss.agent, loss.seed, step) for step in STEPS}
@@ -42,7 +42,7 @@ def test_the_regret_within_a_run_is_the_one_of_plain_loops(study):
 
 def test_the_last_policy_and_the_same_step_stand_beside(study):
     by_rule = {}
-    for loss in find(study).losses:
+    for loss in regrets.losses(find(study)):
         by_rule.setdefault(loss.rule, []).append(loss)
     assert list(by_rule) == [
         *("fqe", "support", "last", "the same step for all"),
@@ -54,7 +54,9 @@ def test_the_last_policy_and_the_same_step_stand_beside(study):
 
 
 def test_across_agents_all_policies_of_a_seed_compete(study):
-    across = [loss for loss in find(study).losses if loss.agent == regrets.ALL and loss.rule == "fqe"]
+    across = [
+        loss for loss in regrets.losses(find(study)) if loss.agent == regrets.ALL and loss.rule == "fqe"
+    ]
     assert len(across) == len(GAMES) * len(SEEDS)
     for loss in across:
         truth = {
@@ -112,8 +114,8 @@ def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_pa
     _, warned = write_findings(out)
     assert "policies that were chosen by the logs earlier are not shown, because of --no-select" in warned
     findings = find(out)
-    assert not findings.losses and "chosen offline by" not in facts(findings)
+    assert not regrets.losses(findings) and "chosen offline by" not in facts(findings)
     assert "chosen" not in {row.score for row in findings.findings[0].certainty}
     assert not (out / "results" / "selection.csv").exists()
     write_jobs(out, "the same", jobs())
-    assert find(out).losses  # nothing was deleted
+    assert regrets.losses(find(out))  # nothing was deleted

@@ -49,7 +49,11 @@ SHOWN_ELSEWHERE = (  # facts in figures, or in the words about the spec
 def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) -> list[str]:
     """Write the page and return its warnings."""
     look = Look(dataset)
-    warned = warnings(dataset, look)
+    warned, best = warnings(dataset, look), look.best_tenth
+    facts = {name: value for name, value in card(dataset).items() if name not in SHOWN_ELSEWHERE}
+    if best:
+        share = f"{best.steps:,} steps, {best.steps / len(dataset):.1%} of all"
+        facts["best tenth"] = f"{episodes_in_words(best.episodes)}, {share}"
     write_html(
         out,
         "data.html.j2",
@@ -59,7 +63,7 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
         figures=list(pictures(look)),
         frames=example_frames(look),
         features=feature_table(look),
-        facts=_facts(look),
+        facts=facts_in_words(facts),
         provenance=facts_in_words(dataset.provenance),
         command=command,
     )
@@ -74,8 +78,8 @@ def headline(look: Look, warned: list[str]) -> str:
         mean, top, sure = number(returns.mean()), number(best.mean_return), mean_interval(returns)
         within = f" [{number(sure[0])}, {number(sure[1])}]" if sure else ""
         counts += f"; the mean return is {mean}{within}, in the best tenth {top}"
-    found = {0: "No warnings.", 1: "One warning:"}
-    return f"{counts}. {found.get(len(warned), f'{len(warned)} warnings:')}"
+    ending = {0: "No warnings.", 1: "One warning:"}.get(len(warned), f"{len(warned)} warnings:")
+    return f"{counts}. {ending}"
 
 
 def feature_table(look: Look) -> Sheet | None:
@@ -100,23 +104,24 @@ def feature_table(look: Look) -> Sheet | None:
 def pictures(look: Look) -> Iterator[Picture]:
     """The figures of this dataset; without a complete episode there are no returns."""
     complete = int(look.episodes.complete.sum())
-    if complete > 1:
-        order = "Returns over time" if follows_time(look.dataset.provenance) else "Returns in the log's order"
-        yield _drawn(_returns_over_time, look, order, _caption_of_returns(look))
-    if complete:
-        yield _drawn(_returns, look, "Returns of complete episodes", "The line is the mean.")
-    yield _drawn(_lengths, look, "Lengths of episodes", _caption_of_ends(look))
-    yield _drawn(_actions if look.spec.discrete else _vectors, look, "Actions", _caption_of_actions(look))
-    yield _drawn(_rewards, look, "Rewards of single steps", _caption_of_rewards(look))
+    order = "Returns over time" if follows_time(look.dataset.provenance) else "Returns in the log's order"
+    drawings: list[tuple[str, Callable[[Axes, Look], str]]] = [
+        *([(order, _returns_over_time)] if complete > 1 else []),
+        *([("Returns of complete episodes", _returns)] if complete else []),
+        ("Lengths of episodes", _lengths),
+        ("Actions", _actions if look.spec.discrete else _vectors),
+        ("Rewards of single steps", _rewards),
+    ]
+    for title, draw in drawings:
+        figure, (axes,) = panels(1, 1, SMALL)
+        caption = draw(axes, look)
+        yield picture(title, caption, figure)
 
 
-def _drawn(draw: Callable[[Axes, Look], None], look: Look, title: str, caption: str) -> Picture:
-    figure, (axes,) = panels(1, 1, SMALL)
-    draw(axes, look)
-    return picture(title, caption, figure)
+# Each of the next functions draws one figure and returns its caption.
 
 
-def _returns_over_time(axes: Axes, look: Look) -> None:
+def _returns_over_time(axes: Axes, look: Look) -> str:
     episodes = look.episodes
     order = np.flatnonzero(episodes.complete)[np.argsort(episodes.time[episodes.complete], kind="stable")]
     returns, ended = episodes.returns[order], np.cumsum(episodes.lengths[order])
@@ -129,32 +134,57 @@ def _returns_over_time(axes: Axes, look: Look) -> None:
     draw_lines(axes, {"": Line(at, means, band=(low, high) if many else None)})
     by = "by time" if follows_time(look.dataset.provenance) else "in the log's order"
     dress(axes, xlabel=f"steps, {by}", ylabel="return")
+    around = "the band holds the middle 80% of the episodes" if many else "a dot is an episode"
+    return f"The line is the average of consecutive episodes; {around}."
 
 
-def _returns(axes: Axes, look: Look) -> None:
+def _returns(axes: Axes, look: Look) -> str:
     returns = look.episodes.returns[look.episodes.complete]
     _histogram(axes, returns, "return", "episodes")
     axes.axvline(returns.mean(), color=INK, linewidth=1)
+    return "The line is the mean."
 
 
-def _lengths(axes: Axes, look: Look) -> None:
+def _lengths(axes: Axes, look: Look) -> str:
     _histogram(axes, look.episodes.lengths, "steps", "episodes")
+    episodes = look.episodes
+    ends = {"terminal": episodes.terminal.sum(), "truncated": episodes.truncated.sum()}
+    cut = len(episodes) - sum(ends.values())
+    words = [f"{count:,} end {name}" for name, count in ends.items() if count]
+    return ", ".join([*words, *([f"{cut:,} are cut off"] if cut else [])]).capitalize() + "."
 
 
-def _rewards(axes: Axes, look: Look) -> None:
+def _rewards(axes: Axes, look: Look) -> str:
     _histogram(axes, look.reward, "reward", "steps")
+    rewards, steps = look.rewards, len(look.reward)
+    share = rewards.unusual_steps / steps
+    if not share:
+        return f"Every reward is {rewards.usual:g}."
+    usual = (
+        ""
+        if share > 0.9
+        else (
+            f"; {rewards.unusual_steps:,} of {steps:,} steps ({100 * share:.2g}%) have a reward other than "
+            f"{rewards.usual:g}"
+        )
+    )
+    return f"From {rewards.low:g} to {rewards.high:g}{usual}."
 
 
 def _histogram(axes: Axes, values: np.ndarray, xlabel: str, ylabel: str) -> None:
-    """A bar for each value if they are few, or else for each of BINS ranges; logarithmic if the counts
-    differ much."""
+    """A bar for each value if they are few, or else for each of at most BINS ranges, which hold equally many
+    whole numbers; logarithmic if the counts differ much."""
     known = np.unique(values)
     whole = bool((known == np.round(known)).all())
     if len(known) <= FEW_VALUES:
         counts = np.array([(values == each).sum() for each in known])
         axes.bar(known, counts, width=0.6 * (np.diff(known).min() if len(known) > 1 else 1), color=colour(0))
     else:
-        counts, edges = np.histogram(values, _edges(known, whole))
+        borders = np.linspace(known[0], known[-1], BINS + 1)
+        if whole:
+            width = -(-(known[-1] - known[0] + 1) // BINS)
+            borders = np.arange(known[0] - 0.5, known[-1] + width, width)
+        counts, edges = np.histogram(values, borders)
         axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=colour(0))
     if len(counts) > 1 and counts.max() > MANY_TIMES * counts[counts > 0].min():
         axes.set_yscale("log")
@@ -166,15 +196,7 @@ def _histogram(axes: Axes, values: np.ndarray, xlabel: str, ylabel: str) -> None
         axes.set(xlim=(known[0] - 1, known[0] + 1), xticks=known)
 
 
-def _edges(known: np.ndarray, whole: bool) -> np.ndarray:
-    """Borders of at most BINS ranges; each holds equally many whole numbers."""
-    if not whole:
-        return np.linspace(known[0], known[-1], BINS + 1)
-    width = -(-(known[-1] - known[0] + 1) // BINS)
-    return np.arange(known[0] - 0.5, known[-1] + width, width)
-
-
-def _actions(axes: Axes, look: Look) -> None:
+def _actions(axes: Axes, look: Look) -> str:
     """Shares of the most frequent actions; all others together are the last bar."""
     share = look.action_counts / len(look.action)
     few = len(share) <= BARS
@@ -185,9 +207,14 @@ def _actions(axes: Axes, look: Look) -> None:
     dress(axes, xlabel="action", ylabel="% of the steps")
     turned = max(map(len, labels)) * len(labels) > 40
     axes.set_xticks(range(len(heights)), labels, rotation=90 if turned else 0, parse_math=False)
+    caption = f"Entropy {look.action_entropy:.2f} of {np.log(look.spec.actions):.2f} nats"
+    if look.predicted is not None:
+        alone = f"({look.most_common:.0%} by the most common action alone)"
+        caption += f"; {look.predicted:.0%} of them are predicted from the observation {alone}"
+    return f"{caption}."
 
 
-def _vectors(axes: Axes, look: Look) -> None:
+def _vectors(axes: Axes, look: Look) -> str:
     """The density of each dimension, scaled to its bounds."""
     low, high = np.array(look.spec.action_low), np.array(look.spec.action_high)
     scaled = 2 * (look.sample.actions - low) / np.where(high > low, high - low, 1) - 1
@@ -200,44 +227,11 @@ def _vectors(axes: Axes, look: Look) -> None:
     axes.set_xticks([-1, 0, 1], ["low", "middle", "high"])
     for text in axes.legend(frameon=False, fontsize=8).get_texts():
         text.set_parse_math(False)
-
-
-def _caption_of_returns(look: Look) -> str:
-    several = look.episodes.complete.sum() > DOTS
-    around = "the band holds the middle 80% of the episodes" if several else "a dot is an episode"
-    return f"The line is the average of consecutive episodes; {around}."
-
-
-def _caption_of_ends(look: Look) -> str:
-    episodes = look.episodes
-    ends = {"terminal": episodes.terminal.sum(), "truncated": episodes.truncated.sum()}
-    cut = len(episodes) - sum(ends.values())
-    words = [f"{count:,} end {name}" for name, count in ends.items() if count]
-    return ", ".join([*words, *([f"{cut:,} are cut off"] if cut else [])]).capitalize() + "."
-
-
-def _caption_of_actions(look: Look) -> str:
-    predicted = look.predicted
-    known = "" if predicted is None else f"{predicted:.0%} of {{}} predicted from the observation"
-    if not look.spec.discrete:
-        shown = f"{CURVES} of {look.spec.action_shape[0]} dimensions. " * (look.spec.action_shape[0] > CURVES)
-        return shown + known.format("their variance is") + "." * bool(known)
-    entropy = f"Entropy {look.action_entropy:.2f} of {np.log(look.spec.actions):.2f} nats"
-    beside = f" ({look.most_common:.0%} by the most common action alone)" if known else ""
-    return "; ".join(filter(None, [entropy, known.format("them are") + beside])) + "."
-
-
-def _caption_of_rewards(look: Look) -> str:
-    rewards, steps = look.rewards, len(look.reward)
-    share = rewards.unusual_steps / steps
-    if not share:
-        return f"Every reward is {rewards.usual:g}."
-    if share > 0.9:
-        return f"From {rewards.low:g} to {rewards.high:g}."
-    return (
-        f"From {rewards.low:g} to {rewards.high:g}; {rewards.unusual_steps:,} of {steps:,} steps "
-        f"({100 * share:.2g}%) have a reward other than {rewards.usual:g}."
-    )
+    dimensions = look.spec.action_shape[0]
+    shown = f"{CURVES} of {dimensions} dimensions. " * (dimensions > CURVES)
+    if look.predicted is None:
+        return shown
+    return f"{shown}{look.predicted:.0%} of their variance is predicted from the observation."
 
 
 def example_frames(look: Look) -> list[str]:
@@ -263,13 +257,3 @@ def _png(frame: np.ndarray) -> bytes:
     file = io.BytesIO()
     Image.fromarray(image.repeat(factor, axis=0).repeat(factor, axis=1)).save(file, "PNG")
     return file.getvalue()
-
-
-def _facts(look: Look) -> dict[str, str]:
-    known = card(look.dataset)
-    facts = {name: value for name, value in known.items() if name not in SHOWN_ELSEWHERE}
-    best = look.best_tenth
-    if best:
-        share = f"{best.steps:,} steps, {best.steps / len(look.dataset):.1%} of all"
-        facts["best tenth"] = f"{episodes_in_words(best.episodes)}, {share}"
-    return facts_in_words(facts)

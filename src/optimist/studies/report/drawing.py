@@ -40,9 +40,8 @@ STYLE: dict[Any, Any] = {
 def svg(figure: Figure) -> str:
     """The figure as one <svg> element for a page, always the same bytes."""
     buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format="svg", metadata=nothing)
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()
     # Remove the XML prologue, and group ids, which would not be unique in a page with two figures. Round
     # coordinates to a hundredth of a point, finer than any screen, which saves two thirds of the characters.
@@ -136,8 +135,7 @@ def chart(
 ) -> Figure:
     """One panel of lines, with a legend below, unless one is not wanted or there is one line only."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
-        axes = figure.add_subplot()
+        figure, (axes,) = panels(1, 1, size)
         draw_lines(axes, lines)
         draw_levels(axes, levels)
         axes.set_yscale(scale)

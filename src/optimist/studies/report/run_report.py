@@ -37,12 +37,13 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     config, rows = read_config(run), read_metrics(run)
     if not rows:
         raise RunError(f"{run} has no logged values: train it with the logger jsonl")
-    warned = warnings(run, config, rows)
-    table = estimator_sheet(rows)
+    warned, table = warnings(run, config, rows), estimator_sheet(rows)
+    log = config.get("dataset", {}).get("path")
+    where = f"in {config['environment']}" if log is None else f"on {Path(log).name}"
     write_html(
         out,
         "run.html.j2",
-        title=f"{config['agent']['name']} {_where(config)}",
+        title=f"{config['agent']['name']} {where}",
         headline=headline(config, rows),
         warnings=warned,
         figures=list(_pictures(run, rows)),
@@ -52,12 +53,6 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
         command=command,
     )
     return warned
-
-
-def _where(config: dict) -> str:
-    """What it learned from, or where it played."""
-    path = config.get("dataset", {}).get("path")
-    return f"in {config['environment']}" if path is None else f"on {Path(path).name}"
 
 
 def headline(config: dict, rows: list[dict]) -> str:
@@ -71,9 +66,8 @@ def headline(config: dict, rows: list[dict]) -> str:
 def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
     lines = []
     for seed, alarm in read_alarms(run).items():
-        kept = f"; its last healthy policy is of step {alarm.healthy:,} (--step healthy)"
-        since = f"seed {seed} diverged at step {alarm.step:,}"
-        lines.append(f"{since}{kept}")
+        healthy = f"its last healthy policy is of step {alarm.healthy:,} (--step healthy)"
+        lines.append(f"seed {seed} diverged at step {alarm.step:,}; {healthy}")
     if rows[-1]["step"] < config["training"]["steps"]:
         lines.append(f"the run is not finished: the same command continues it from step {rows[-1]['step']:,}")
     return [*lines, *(remark.line for remark in held_out_remarks(rows) if remark.warns)]
@@ -98,48 +92,42 @@ def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
         yield _picture(words, "The loss on the minibatches in training.", curves_of(rows, name))
 
 
-def _estimator(name: str, found: Curves, course: Course | None) -> Picture:
-    if name not in CAPTIONS and course and course.rose:
-        return _picture(title(name), LOSS.format(course) + MARKED, found, mark=course.step)
-    if name not in CAPTIONS:
-        return _picture(title(name), LOSS.format(course) if course else HELD_OUT, found)
+def _estimator(name: str, curves: Curves, course: Course | None) -> Picture:
+    if name not in CAPTIONS:  # a held-out loss
+        rose, caption = bool(course and course.rose), LOSS.format(course) if course else HELD_OUT
+        mark = course.step if course and rose else None
+        return _picture(title(name), caption + MARKED * rose, curves, mark=mark)
     times = 100 if name in SHARES else 1
-    found = {seed: RunCurve(curve.steps, times * curve.values) for seed, curve in found.items()}
-    highest = max(curve.values.max() for curve in found.values())
+    curves = {seed: RunCurve(curve.steps, times * curve.values) for seed, curve in curves.items()}
+    highest = max(curve.values.max() for curve in curves.values())
     is_near = name == "value_ratio" and highest > TIMES / 2
     words = f"{title(name)} in %" if name in SHARES else title(name)
-    return _picture(words, CAPTIONS[name], found, levels=[TIMES] if is_near else [])
+    return _picture(words, CAPTIONS[name], curves, levels=[TIMES] if is_near else [])
 
 
 def _picture(
-    words: str, caption: str, found: Curves, *, levels: Sequence[float] = (), mark: float | None = None
+    words: str, caption: str, curves: Curves, *, levels: Sequence[float] = (), mark: float | None = None
 ) -> Picture:
-    """A line for each seed, horizontal lines at `levels`, and a dotted one at the step `mark`."""
-    every = np.concatenate([curve.values for curve in found.values()])
+    """A line for each seed, horizontal lines at `levels`, and a dotted one at the step `mark`. A single value
+    is no line, so it is a dot, and its label has the number."""
+    every = np.concatenate([curve.values for curve in curves.values()])
     wide = every.min() > 0 and every.max() > WIDE * every.min()
-    lines = {_named(seed, curve): _line(curve) for seed, curve in found.items()}
+    lines = {}
+    for seed, curve in curves.items():
+        label, dot = f"seed {seed}", None
+        if len(curve.steps) == 1:
+            dot = (float(curve.steps[0]), float(curve.values[0]))
+            label += f": {dot[1]:.4g} at step {curve.steps[0]:,}"
+        lines[label] = Line(curve.steps, curve.values, dot=dot)
     figure = chart(
         lines,
         xlabel="gradient steps",
         ylabel=words,
         scale="log" if wide else "linear",
-        has_legend=1 < len(found) <= NAMED or len(every) == 1,
+        has_legend=1 < len(curves) <= NAMED or len(every) == 1,
     )
     for level in sorted(set(levels)):
         figure.axes[0].axhline(level, color=FAINT, linewidth=1, linestyle="--")
     if mark is not None:
         figure.axes[0].axvline(mark, color=INK, linewidth=1, linestyle=":")
     return picture(words.removesuffix(" in %").capitalize(), caption, figure)
-
-
-def _line(curve: RunCurve) -> Line:
-    """A single value is no line, so it is a dot."""
-    dot = (float(curve.steps[0]), float(curve.values[0])) if len(curve.steps) == 1 else None
-    return Line(curve.steps, curve.values, dot=dot)
-
-
-def _named(seed: int, curve: RunCurve) -> str:
-    """The label of a seed's line; a single value has its number."""
-    if len(curve.steps) > 1:
-        return f"seed {seed}"
-    return f"seed {seed}: {curve.values[0]:.4g} at step {curve.steps[0]:,}"

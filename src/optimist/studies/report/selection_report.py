@@ -26,17 +26,19 @@ def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     rows: list[list[Any]] = [
         ["today", "the log's own policy", "", "", "", today, "", "", *("" for _ in played)]
     ]
-    rows += [
-        [str(place), *_row(each), *(_played(each) for _ in played)]
-        for place, each in enumerate(selection.ranking[:most], 1)
-    ]
+    for place, each in enumerate(selection.ranking[:most], 1):
+        rows.append([str(place), *_row(each)])
+        if played and each.returns:
+            mean = float(np.mean(each.returns))
+            rows[-1].append(Cell(f"{number(mean)} in {episodes_in_words(len(each.returns))}", mean))
+        elif played:
+            rows[-1].append("")
     more = len(selection.ranking) + 1 - len(rows)
     notes = [f"and {more:,} more policies"] * (more > 0) + list(selection.notes)
     if selection.ranking[0].gain:
         notes.append(f"gain: FQE, corrected by held-out outcomes, above today's policy; {LEFT_OUT}")
-    return Sheet(
-        f"policies by {estimator(selection.rule).about}", ["rank", *_heads(selection), *played], rows, notes
-    )
+    heads = ["rank", *_heads(selection), *played]
+    return Sheet(f"policies by {estimator(selection.rule).about}", heads, rows, notes)
 
 
 def _heads(selection: Selection) -> list[str]:
@@ -50,15 +52,9 @@ def _row(each: Ranked) -> list[Any]:
     return [str(each.run), each.agent, str(each.step), str(each.seed), value, gain, support]
 
 
-def _played(each: Ranked) -> Cell:
-    if not each.returns:
-        return Cell("")
-    mean = float(np.mean(each.returns))
-    return Cell(f"{number(mean)} in {episodes_in_words(len(each.returns))}", mean)
-
-
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
+    firsts = [_row(each) for each in selection.ranking if selection.runs[each.run] is each]
     facts = {**selection.facts, "rule": estimator(selection.rule).about, "intervals": LEFT_OUT}
     write_html(
         out / PAGE,
@@ -67,17 +63,12 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
         headline=f"{selection.answer[:1].upper()}{selection.answer[1:]}.",
         warnings=list(selection.notes),
         figures=list(_pictures(selection)),
-        runs=_runs_sheet(selection),
+        runs=Sheet("the first policy of each run", _heads(selection), firsts),
         ranking=ranking_sheet(selection),
         facts={name: in_words(value) for name, value in facts.items()},
         command=command,
     )
     return out / PAGE
-
-
-def _runs_sheet(selection: Selection) -> Sheet:
-    rows = [_row(each) for each in selection.ranking if selection.runs[each.run] is each]
-    return Sheet("the first policy of each run", _heads(selection), rows)
 
 
 def _pictures(selection: Selection) -> Iterator[Picture]:

@@ -51,8 +51,11 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     remember(study.logs, out)
     remove(folder / "selection.csv")  # of an earlier report
     _remove_earlier(folder, {finding.name for finding in study.findings})
-    if study.losses:
-        write_whole(folder / "selection.csv", records_csv(study.losses).encode())
+    if study.selections:
+        from optimist.studies.results.regrets import losses  # it loads the estimators of select
+
+        if rows := losses(study):
+            write_whole(folder / "selection.csv", records_csv(rows).encode())
     drawn, left_out = draw(study)
     warned = _write_html(study, page, drawn, left_out, _options(by))
     return [page, *written, *(each.path for each in drawn)], warned

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from optimist.errors import command_line, some_of
 from optimist.studies.job import Job
-from optimist.studies.results import regrets
-from optimist.studies.results.findings import StudyResults, random_returns
-from optimist.studies.results.regrets import Evaluated
+from optimist.studies.results.findings import Evaluated, StudyResults, random_returns
 from optimist.studies.scores import intervals
 from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import MAIN, OWN
@@ -84,11 +82,16 @@ def tables(study: StudyResults) -> dict[str, Sheet]:
     players_heads = ["game", "player", "at the end, while it explored", "best evaluation"]
     unfinished = [[each.name, each.state, each.step, each.steps, each.complaint] for each in study.unfinished]
     progress = [f"{command_line('study', 'status', study.out)} shows their progress"]
+    rule_table = None
+    if study.selections:
+        from optimist.studies.results import regrets  # it loads the estimators of select
+
+        rule_table = regrets.sheet(regrets.losses(study))
     return {
         "table": _joined(study, lambda each: each.table(MAIN)),
         "aggregates": _joined(study, lambda each: intervals.sheet(each.certainty, each.evaluations)),
         "per-game": _joined(study, lambda each: each.game_table(MAIN)),
-        **({"rules": regrets.sheet(study.losses)} if study.losses else {}),
+        **({"rules": rule_table} if rule_table else {}),
         "logs": Sheet("average returns in the logs", [*heads, "player's best evaluation"], logs),
         "players": Sheet("returns of each player", players_heads, players),
         "unfinished": Sheet(

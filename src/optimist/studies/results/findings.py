@@ -18,11 +18,9 @@ from optimist.errors import DataError, RunError, command_line
 from optimist.studies import status
 from optimist.studies.job import Job
 from optimist.studies.plan import WHOLE, folder_names
-from optimist.studies.results import regrets
 from optimist.studies.results.logs import Log, read_logs
-from optimist.studies.results.regrets import Evaluated
 from optimist.studies.scores import intervals
-from optimist.studies.scores.curves import Curve, ScoreFile, averages, episodes, incomplete_games
+from optimist.studies.scores.curves import Curve, ScoreFile, Seeds, averages, episodes, incomplete_games
 from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.normalisation import OWN, Normaliser, normaliser
 from optimist.studies.scores.statistics import Interval
@@ -31,6 +29,17 @@ from optimist.training.settings import is_due
 from optimist.training.storage.checkpoint import kept_steps
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A finished run: its curves, and the episodes and steps of its evaluations."""
+
+    job: Job
+    curves: Seeds
+    episodes: int
+    steps: int
+    selection: dict[str, Any] | None = None  # what `optimist select` wrote about it
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,6 @@ class StudyResults:
     def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
         """By finding and agent, the interquartile mean at each evaluation; slow, because it bootstraps."""
         return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
-
-    @cached_property
-    def losses(self) -> list[regrets.Loss]:
-        """The regret of each rule of `optimist select`; empty if nothing was selected."""
-        return regrets.losses(self.runs, random_scores(self.done, self.out))
 
     @property
     def selections(self) -> list[dict[str, Any]]:

@@ -4,15 +4,14 @@ Regret is 0 for the best kept policy and 1 for random play. The rules of `optimi
 They are compared with the last policy, the same step for all, and the best of a few policies that are played.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optimist.choosing.estimators import available
-from optimist.studies.job import Job
-from optimist.studies.scores.curves import Seeds
+from optimist.studies.results.findings import StudyResults, random_scores
 from optimist.studies.scores.statistics import mean, stratified_bootstrap
 from optimist.studies.sheet import Cell, Sheet
 
@@ -20,17 +19,6 @@ LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are p
 COUNTS = (3, 5)  # policies that are played
 ALL = "all agents"
 DRAWS = 2000
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """A finished run: its curves, and the episodes and steps of its evaluations."""
-
-    job: Job
-    curves: Seeds
-    episodes: int
-    steps: int
-    selection: dict[str, Any] | None = None  # what `optimist select` wrote about it
 
 
 @dataclass(frozen=True)
@@ -65,11 +53,12 @@ class Loss:
     rank_correlation: float | None = None
 
 
-def losses(runs: Iterable[Evaluated], random: Mapping[str, float]) -> list[Loss]:
+def losses(study: StudyResults) -> list[Loss]:
     """Every rule among the policies of every run, and of all agents together. Where no policy is better than
     random play there is none."""
+    random = random_scores(study.done, study.out)
     alone: list[Policies] = []
-    for run in runs:
+    for run in study.runs:
         game, part, agent = run.job.environment, run.job.part, run.job.label
         candidates = run.selection["candidates"] if run.selection else []
         for seed, curve in run.curves.items():

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
@@ -66,37 +65,29 @@ def improvement_bars(
         axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
         axes.yaxis.set_minor_locator(NullLocator())
         dress(axes, xlabel="", ylabel=f"improvement over {yardstick}")
-        _percent_ticks(axes, heights)
-        _name_games(axes, games, many)
+        ticks = _ticks(heights)
+        shown = [f"{tick:+,.0f}%".replace("-", "\N{MINUS SIGN}") if tick else "0" for tick in ticks]
+        axes.set_yticks(ticks, shown)
+        axes.set_xticks(range(len(games)), games, parse_math=False)
+        axes.set_xlim(-0.7, len(games) - 0.3)
+        axes.tick_params(axis="x", labelrotation=90 if many else 30, labelsize=8 if many else 10, length=0)
+        for label in () if many else axes.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
         drawing.titled(axes, title, loc="left")
         handles, labels = axes.get_legend_handles_labels()
         drawing.legend(figure, [Patch(color=COLOURS[0]), *handles], [bars, *labels])
     return figure
 
 
-def _name_games(axes: Axes, games: Sequence[str], many: bool) -> None:
-    axes.set_xticks(range(len(games)), games, parse_math=False)
-    axes.set_xlim(-0.7, len(games) - 0.3)
-    if many:
-        axes.tick_params(axis="x", labelrotation=90, labelsize=8, length=0)
-        return
-    axes.tick_params(axis="x", labelrotation=30, length=0)
-    for label in axes.get_xticklabels():
-        label.set(ha="right", rotation_mode="anchor")
-
-
-def _percent_ticks(axes: Axes, heights: Sequence[float]) -> None:
-    """Ticks at -1,000%, -100%, -10%, 0, +10% and so on, up to the longest bar."""
-    powers = [10.0**power for power in range(1, 2 + math.ceil(math.log10(max(LINEAR, *map(abs, heights)))))]
+def _ticks(heights: Sequence[float]) -> list[float]:
+    """-1,000, -100, -10, 0, 10 and so on, up to the longest bar; one beyond 10% has a tick above it."""
     ticks = [0.0]
     for sign in (-1, 1):
         furthest = max(0.0, *(sign * height for height in heights))
-        if furthest > LINEAR:
-            furthest = max(furthest, 100)  # a bar beyond 10% has a tick above it
-        ticks += [sign * power for power in powers if power <= furthest]
-    ticks = sorted(ticks)
-    shown = [f"{tick:+,.0f}%".replace("-", "\N{MINUS SIGN}") if tick else "0" for tick in ticks]
-    axes.set_yticks(ticks, shown)
+        furthest = max(furthest, 100) if furthest > LINEAR else furthest
+        powers = range(1, 2 + math.ceil(math.log10(max(LINEAR, furthest))))
+        ticks += [sign * 10.0**power for power in powers if 10.0**power <= furthest]
+    return sorted(ticks)
 
 
 FIGURE = StudyFigure(

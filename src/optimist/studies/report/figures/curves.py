@@ -62,15 +62,18 @@ def curve_grid(
     agents = list(dict.fromkeys(agent for panel in games.values() for agent in panel))
     names = list(dict.fromkeys(name for lines in levels.values() for name in lines))
     many, down = len(games) >= MANY, math.ceil(len(games) / columns)
+    across, tall = (2.1, 1.75) if many else (2.9, 2.7)  # inches of a panel
+    width = max(6.4, columns * across)  # room for the legend if there are few panels
+    legend_rows = math.ceil(len([*agents, *names]) / drawing.legend_columns(width, [*agents, *names]))
+    looks: list[dict[str, Any]] = [
+        {"color": colour(index), "linestyle": dash(index), "linewidth": 2} for index in range(len(agents))
+    ]
+    looks += [{"color": INK, "linestyle": LEVELS[index % len(LEVELS)]} for index in range(len(names))]
     with mpl.rc_context({**drawing.STYLE, "font.size": 8 if many else 10}):
-        figure, grid = drawing.panels(down, columns, _size(down, columns, [*agents, *names], many))
+        figure, grid = drawing.panels(down, columns, (width, down * tall + 0.2 * legend_rows + 0.4))
         for axes, (game, curves) in zip(grid, games.items(), strict=False):
-            draw_lines(
-                axes,
-                {agent: _mean(seeds, window, traces) for agent, seeds in curves.items()},
-                agents,
-                width=1.6,
-            )
+            lines = {agent: _mean(seeds, window, traces) for agent, seeds in curves.items()}
+            draw_lines(axes, lines, agents, width=1.6)
             draw_levels(axes, levels.get(game, {}), names)
             dress(axes, xlabel="", ylabel="", ticks=4 if many else 5)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda score, _: drawing.short_count(score)))
@@ -83,23 +86,8 @@ def curve_grid(
             grid[0].set_ylabel(ylabel)
         else:
             figure.supylabel(ylabel, fontsize=10)
-        drawing.legend(figure, _handles(agents, names), [*agents, *names])
+        drawing.legend(figure, [Line2D([], [], **look) for look in looks], [*agents, *names])
     return figure
-
-
-def _size(down: int, across: int, labels: Sequence[str], many: bool) -> tuple[float, float]:
-    panel = (2.1, 1.75) if many else (2.9, 2.7)
-    width = max(6.4, across * panel[0])  # room for the legend if there are few panels
-    legend_rows = math.ceil(len(labels) / drawing.legend_columns(width, labels))
-    return width, down * panel[1] + 0.2 * legend_rows + 0.4
-
-
-def _handles(agents: Sequence[str], names: Sequence[str]) -> list[Line2D]:
-    looks: list[dict[str, Any]] = [
-        {"color": colour(index), "linestyle": dash(index), "linewidth": 2} for index in range(len(agents))
-    ]
-    looks += [{"color": INK, "linestyle": LEVELS[index % len(LEVELS)]} for index in range(len(names))]
-    return [Line2D([], [], **look) for look in looks]
 
 
 def _mean(seeds: Mapping[int, Curve], window: int, traces: bool) -> Line:
