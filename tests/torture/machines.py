@@ -25,7 +25,7 @@ from optimist.training.storage.run_folder import RunFolder
 from patience import PATIENCE
 from power_loss import ForgetfulDisk, after_every
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign
-from torture.subjects import SPECS, folder_until_exit, recorded, state
+from torture.files import SPECS, folder_until_exit, recorded, state
 
 COMPILED = Path(gettempdir()) / "torture-compiled"  # programs that every case shares
 WIDE = {"w": np.zeros(200_000, np.float32), "step": np.int32(0)}

@@ -95,18 +95,9 @@ def told(name: str, looks: list[Look]) -> None:
 def training(folder: Path) -> None:
     """One run for the whole time, from compressed frames, with a checkpoint every five seconds."""
     log = played(folder / "log", rows=3000)
-    settings = [
-        "--steps",
-        10**8,
-        "--evaluate-every",
-        10**6,
-        "--feed",
-        "compressed",
-        "--checkpoint-seconds",
-        5,
-    ]
-    settings += ["--memory-gib", 0.001, "--batch", 32, *small_words("rem"), "--out", folder / "run"]
-    words = [sys.executable, "-m", "optimist", "train", "rem", log, *settings]
+    settings = f"--steps {10**8} --evaluate-every {10**6} --feed compressed --checkpoint-seconds 5 --batch 32"
+    words = [sys.executable, "-m", "optimist", "train", "rem", log, *settings.split(), "--memory-gib", 0.001]
+    words += [*small_words("rem"), "--out", folder / "run"]
     begun = time.monotonic()
     with subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while not (folder / "run" / "metrics.jsonl").exists() and process.poll() is None:
