@@ -20,7 +20,6 @@ DIGESTS = {
     "seaquest": "2509572991c4",
     "space_invaders": "ad867636ac4e",
 }  # of 150 steps in 8 lanes
-EPISODES = dict.fromkeys(minatar_jax.games(), 100) | {"freeway": 12}
 
 
 def first_episodes(play: envs.Environment) -> np.ndarray:
@@ -40,21 +39,12 @@ def played(name, *, lanes=3, seed=1, steps=120, **options):
     return play.reset(), [play.step(row) for row in actions]
 
 
-@pytest.mark.parametrize(
-    "game",
-    [
-        "breakout",
-        *(pytest.param(game, marks=pytest.mark.slow) for game in minatar_jax.games() if game != "breakout"),
-    ],
-)
-def test_random_play_is_as_long_and_as_good_as_in_the_package(game):
-    ours, theirs = (
-        envs.make(f"minatar_jax/{game}", lanes=EPISODES[game]),
-        envs.make(f"minatar/{game}", lanes=EPISODES[game]),
-    )
+def test_random_play_is_as_long_and_as_good_as_in_the_package():
+    """The games are the same by `test_games.py`; what is around them is by this."""
+    ours, theirs = (envs.make(f"{family}/breakout", lanes=100) for family in ("minatar_jax", "minatar"))
     assert ours.spec == theirs.spec
     ours, theirs = first_episodes(ours), first_episodes(theirs)
-    error = np.sqrt((ours.var(axis=1) + theirs.var(axis=1)) / EPISODES[game])
+    error = np.sqrt((ours.var(axis=1) + theirs.var(axis=1)) / 100)
     assert (abs(ours.mean(axis=1) - theirs.mean(axis=1)) <= 3 * error).all()
 
 

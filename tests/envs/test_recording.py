@@ -56,15 +56,17 @@ def check_counting(data: Dataset, lengths: set[int]) -> None:
         assert (episode.rewards == episode.actions + 5).all()  # the space's actions start at 5
 
 
-def test_every_step_of_a_loop_is_recorded(tmp_path):
-    env = optimist.record(Counting(), tmp_path / "log")
-    env.reset(seed=0)
-    for turn in range(10):
-        _, _, terminal, truncated, _ = env.step(5 + turn % 3)
-        if terminal or truncated:
-            env.reset()
+def logged(folder: Path, words: str, env: gymnasium.Env | None = None) -> Dataset:
+    """The log of an environment that is reset ("r") and steps with these actions ("567")."""
+    env = optimist.record(env or Counting(), folder)
+    for word in words:
+        env.reset(seed=0) if word == "r" else env.step(int(word))
     env.close()
-    data = optimist.open(tmp_path / "log")
+    return Dataset.open(folder)
+
+
+def test_every_step_of_a_loop_is_recorded(tmp_path):
+    data = logged(tmp_path / "log", "r5675r6756r75")
     check_counting(data, {4})
     assert data.episodes.lengths.tolist() == [4, 4, 2]
     assert data.episodes.terminal.tolist() == [True, True, False]
@@ -73,26 +75,14 @@ def test_every_step_of_a_loop_is_recorded(tmp_path):
 
 
 def test_a_policy_of_the_recorded_log_answers_with_the_environments_own_numbers(tmp_path):
-    env = optimist.record(Counting(), tmp_path / "log")
-    env.reset(seed=0)
-    for turn in range(12):
-        if env.step(5 + turn % 3)[2]:
-            env.reset()
-    env.close()
+    logged(tmp_path / "log", "r5675" * 3)
     run = optimist.train("dqn", tmp_path / "log", steps=1, out=tmp_path / "run", environment="none")
-    assert env.action_space.contains(run.policy(np.array([1.0, 2.0])))
+    assert Counting.action_space.contains(run.policy(np.array([1.0, 2.0])))
 
 
 def test_a_reset_before_the_end_truncates(tmp_path):
-    env = optimist.record(Counting(), tmp_path)
-    env.reset()
-    env.reset()  # of an episode without a step nothing is left
-    env.step(5)
-    env.step(5)
-    env.reset()
-    env.step(6)
-    env.close()
-    episodes = Dataset.open(tmp_path).episodes
+    """Of an episode without a step nothing is left."""
+    episodes = logged(tmp_path, "rr55r6").episodes
     assert episodes.lengths.tolist() == [2, 1]
     assert episodes.truncated.tolist() == [True, False] and not episodes.terminal.any()
     assert episodes[0].frames[-1].tolist() == [2, 2]
@@ -101,14 +91,7 @@ def test_a_reset_before_the_end_truncates(tmp_path):
 def test_a_reset_truncates_also_what_a_shard_has_just_taken(tmp_path, monkeypatch):
     """The newest step of an episode is not written before it is known how the episode goes on."""
     monkeypatch.setattr("optimist.data.lane_recorder.SHARD_STEPS", 0)  # a shard after every step
-    env = optimist.record(Counting(), tmp_path)
-    env.reset()
-    env.step(5)
-    env.step(5)
-    env.reset()
-    env.step(5)
-    env.close()
-    data = Dataset.open(tmp_path)
+    data = logged(tmp_path, "r55r5")
     assert len(data.timeline.source.manifest.shards) > 1
     assert data.episodes.truncated.tolist() == [True, False]
     check_counting(data, {4})
@@ -125,12 +108,7 @@ def test_an_environment_may_use_its_arrays_again(tmp_path):
             self.shown, info = super().reset(**options)
             return self.shown, info
 
-    env = optimist.record(Reusing(), tmp_path)
-    env.reset()
-    for _ in range(4):
-        env.step(5)
-    env.close()
-    check_counting(Dataset.open(tmp_path), {4})
+    check_counting(logged(tmp_path, "r5555", Reusing()), {4})
 
 
 @pytest.mark.parametrize("shard", [3, 10**6])
@@ -186,8 +164,16 @@ def test_environments_of_one_process_share_a_folder(tmp_path):
         env.close()
     check_counting(Dataset.open(tmp_path), {4})
     assert len(Dataset.open(tmp_path)) == 8 + 5 + 2
-    with pytest.raises(DataError, match="holds Spec"):
-        optimist.record(gymnasium.make("CartPole-v1"), tmp_path)
+
+
+def test_another_spec_in_the_same_folder_is_refused(tmp_path):
+    env = optimist.record(Counting(), tmp_path)
+    env.reset()
+    env.step(5)
+    for refusal, words in ((UsageError, "choose another folder"), (DataError, "holds Spec")):
+        with pytest.raises(refusal, match=words):
+            optimist.record(gymnasium.make("CartPole-v1"), tmp_path)
+        env.close()
 
 
 def test_a_second_run_appends_lanes_and_times_go_on(tmp_path):
@@ -203,13 +189,6 @@ def test_a_second_run_appends_lanes_and_times_go_on(tmp_path):
     data = Dataset.open(tmp_path)
     assert data.timeline.lanes.tolist() == [0, 1, 2, 3]
     assert data.timeline.time.tolist() == list(range(6)) and verify(tmp_path) == []
-
-
-def test_another_spec_beside_an_open_recording_is_refused(tmp_path):
-    env = optimist.record(Counting(), tmp_path)
-    with pytest.raises(UsageError, match="choose another folder"):
-        optimist.record(gymnasium.make("CartPole-v1"), tmp_path)
-    env.close()
 
 
 def test_what_cannot_be_recorded_is_refused(tmp_path):
@@ -256,11 +235,7 @@ def test_steps_stay_in_memory_when_the_disk_refuses(tmp_path, monkeypatch):
 
 
 def test_other_spaces_are_encoded_as_gym_does(tmp_path):
-    env = optimist.record(gymnasium.make("FrozenLake-v1"), tmp_path)
-    env.reset(seed=0)
-    env.step(1)
-    env.close()
-    data = Dataset.open(tmp_path)
+    data = logged(tmp_path, "r1", gymnasium.make("FrozenLake-v1"))
     assert data.spec == Spec((16,), "bool", actions=4)
     assert data.provenance["environment"] == "gym/FrozenLake-v1"
 
@@ -294,9 +269,8 @@ def test_actions_beyond_the_space_are_clipped_and_said(tmp_path, caplog):
     env.step(np.array([-7.0], np.float32))
     env.close()
     assert Dataset.open(tmp_path).timeline.action.ravel().tolist() == [2.0, -2.0]
-    assert [record.message.partition(";")[0] for record in caplog.records] == [
-        "some actions are outside the action space"
-    ]
+    (said,) = caplog.records
+    assert said.message.startswith("some actions are outside the action space")
 
 
 SCRIPT = """
@@ -338,11 +312,7 @@ def test_a_killed_script_leaves_a_valid_log_that_goes_on(tmp_path):
     kept = Dataset.open(tmp_path)
     check_counting(kept, {7})
     assert 334 - 52 <= len(kept) < 334
-    env = optimist.record(Counting(length=7), tmp_path)
-    env.reset()
-    env.step(5)
-    env.close()
-    assert len(Dataset.open(tmp_path)) == len(kept) + 1 and verify(tmp_path) == []
+    assert len(logged(tmp_path, "r5", Counting(length=7))) == len(kept) + 1 and verify(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,7 @@ from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import (
-    DenseNetwork,
-    OnTorso,
-    Perceptron,
-    Torso,
-    named_torso,
-    on_torso,
-    sizes,
-    torso_for,
-)
+from optimist.networks import DenseNetwork, Perceptron, Torso, named_torso, sizes, torso_for
 
 # TD3+BC on one log of a dosing problem, with actions in other units: rewards of 1,930 if they reach to 1,
 # 1,917 for 3, 1,884 for 10, 1,713 for 30, 642 for 100 (two seeds each). Small ones did no harm, but the loss
@@ -113,9 +104,9 @@ class ActorAgent(Agent):
     def torso(self) -> Torso | None:
         return None if self.network.torso is None else named_torso(self.network.torso)
 
-    def perceptron(self, outputs: int, **options: Any) -> Perceptron | OnTorso:
+    def perceptron(self, outputs: int, **options: Any) -> Perceptron:
         """Dense layers on the torso, if there is one."""
-        return on_torso(self.torso, Perceptron(sizes(self.network.hidden), outputs, **options))
+        return Perceptron(sizes(self.network.hidden), outputs, torso=self.torso, **options)
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
@@ -166,7 +157,7 @@ class CriticAgent(LearnsValues, ActorAgent):
         return self.optimizer
 
     @property
-    def critic_network(self) -> Perceptron | OnTorso:
+    def critic_network(self) -> Perceptron:
         return self.perceptron(1, late=self.late_action, normed=self.layer_norm)
 
     def init(self, key, spec: Spec) -> dict:

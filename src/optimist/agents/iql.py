@@ -57,16 +57,15 @@ class Iql(CriticAgent):
     def value_loss(self, spec, params, targets, step):
         return expectile(self.advantage(spec, params, targets, step), self.tau)
 
-    def policy_loss(self, spec, actor, params, targets, step):
+    def actor_loss(self, spec, params, targets, step):
         """The negative log likelihood of the logged action, weighted by its advantage."""
         advantage = jax.lax.stop_gradient(self.advantage(spec, params, targets, step))
         weight = jnp.minimum(jnp.exp(self.temperature * advantage), self.largest_weight)
         deviation = jnp.exp(jnp.clip(params["actor"]["log_deviation"], -10, 2))
-        bounds = Bounds.of(spec)
-        distance = bounds.share(step.action) - bounds.share(actor(step.observation))
-        return weight * gaussian_surprise(distance, deviation)
+        bounds, mean = Bounds.of(spec), self.actor(spec, params)(step.observation)
+        return weight * gaussian_surprise(bounds.share(step.action) - bounds.share(mean), deviation)
 
-    def judgement_loss(self, spec, params, step):
+    def critic_loss(self, spec, params, targets, step):
         critics, _ = self.judges(spec, params)
         next_value = jax.lax.stop_gradient(self.value(params, step.next_observation))
         return ((self.target(step, next_value) - critics(step.observation, step.action)) ** 2).sum()
@@ -74,20 +73,15 @@ class Iql(CriticAgent):
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         """In the order of the authors' code: the actor and the critics use the updated value network."""
 
-        def value_loss(params, targets, batch, key):
-            return jax.vmap(partial(self.value_loss, spec, params, targets))(batch).mean()
-
-        def actor_loss(params, targets, batch, key):
-            actor = self.actor(spec, params)
-            return jax.vmap(partial(self.policy_loss, spec, actor, params, targets))(batch).mean()
-
-        def critic_loss(params, targets, batch, key):
-            return jax.vmap(partial(self.judgement_loss, spec, params))(batch).mean()
+        def mean(loss: Callable) -> Callable:
+            return lambda params, targets, batch, key: jax.vmap(partial(loss, spec, params, targets))(
+                batch
+            ).mean()
 
         return (
-            Objective("value", value_loss),
-            Objective("actor", actor_loss, self.actor_period),
-            Objective("critic", critic_loss),
+            Objective("value", mean(self.value_loss)),
+            Objective("actor", mean(self.actor_loss), self.actor_period),
+            Objective("critic", mean(self.critic_loss)),
         )
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:

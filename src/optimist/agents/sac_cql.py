@@ -14,7 +14,7 @@ from optimist.data.transition import Spec
 from optimist.equations.losses import gaussian_surprise, squashing
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
-from optimist.networks import DenseNetwork, OnTorso, Perceptron
+from optimist.networks import DenseNetwork, Perceptron
 
 LOG_DEVIATIONS = (-20.0, 2.0)  # as in the authors' code: the density stays finite
 
@@ -22,7 +22,7 @@ LOG_DEVIATIONS = (-20.0, 2.0)  # as in the authors' code: the density stays fini
 class Stochastic(NamedTuple):
     """An actor that draws its action: the hyperbolic tangent of a normal number, scaled to the box."""
 
-    network: Perceptron | OnTorso  # observation -> the mean and the log deviation before the tangent, (2 A,)
+    network: Perceptron  # observation -> the mean and the log deviation before the tangent, (2 A,)
     layers: Any
     bounds: Bounds
 
@@ -72,7 +72,7 @@ class SacCql(CriticAgent):
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         return super().optimizer_of("actor" if group == "temperature" else group)
 
-    def policy_network(self, spec: Spec) -> Perceptron | OnTorso:
+    def policy_network(self, spec: Spec) -> Perceptron:
         return self.perceptron(2 * len(spec.action_low))
 
     def init(self, key, spec: Spec) -> dict:
@@ -88,10 +88,11 @@ class SacCql(CriticAgent):
         actor = self.stochastic(spec, params)
         return lambda observation: actor.bounds.scaled(jnp.tanh(actor.normal(observation)[0]))
 
-    def critic_loss(self, actor, critics, target_critics, step, key):
+    def critic_loss(self, spec, params, targets, step, key):
+        actor, (critics, _) = self.stochastic(spec, params), self.judges(spec, params)
         next_key, excess_key = jax.random.split(key)
         next_action, _ = actor.draw(step.next_observation, next_key)
-        next_value = target_critics(step.next_observation, next_action).min()
+        next_value = self.judges(spec, targets)[0](step.next_observation, next_action).min()
         values = critics(step.observation, step.action)
         excess = self.soft_maximum(actor, critics, step, excess_key) - values
         return ((self.target(step, next_value) - values) ** 2 + self.conservatism * excess).sum()
@@ -115,35 +116,28 @@ class SacCql(CriticAgent):
     def drawn(self, actor, observation, key):
         return jax.vmap(partial(actor.draw, observation))(jax.random.split(key, self.samples))
 
-    def temperature_loss(self, actor, log_temperature, step, key):
+    def temperature_loss(self, spec, params, targets, step, key):
         """The loss of the temperature, which rises while the entropy is below -(size of the action)."""
-        action, log_density = actor.draw(step.observation, key)
-        return -jnp.exp(log_temperature) * (log_density - action.shape[0])
+        action, log_density = self.stochastic(spec, params).draw(step.observation, key)
+        return -jnp.exp(params["temperature"]) * (log_density - action.shape[0])
 
-    def actor_loss(self, actor, critics, log_temperature, step, key):
-        action, log_density = actor.draw(step.observation, key)
-        return jnp.exp(log_temperature) * log_density - critics(step.observation, action).min()
+    def actor_loss(self, spec, params, targets, step, key):
+        action, log_density = self.stochastic(spec, params).draw(step.observation, key)
+        value = self.judges(spec, params)[0](step.observation, action).min()
+        return jnp.exp(params["temperature"]) * log_density - value
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
-        def mean(loss: Callable, batch, key) -> Any:
-            return jax.vmap(loss)(batch, keys_for(batch, key)[0]).mean()
+        def mean(loss: Callable) -> Callable:
+            def of_batch(params, targets, batch, key):
+                keys, _ = keys_for(batch, key)
+                return jax.vmap(partial(loss, spec, params, targets))(batch, keys).mean()
 
-        def critic_loss(params, targets, batch, key):
-            judges = (self.judges(spec, params)[0], self.judges(spec, targets)[0])
-            return mean(partial(self.critic_loss, self.stochastic(spec, params), *judges), batch, key)
-
-        def temperature_loss(params, targets, batch, key):
-            actor = self.stochastic(spec, params)
-            return mean(partial(self.temperature_loss, actor, params["temperature"]), batch, key)
-
-        def actor_loss(params, targets, batch, key):
-            actor, (critics, _) = self.stochastic(spec, params), self.judges(spec, params)
-            return mean(partial(self.actor_loss, actor, critics, params["temperature"]), batch, key)
+            return of_batch
 
         return (
-            Objective("critic", critic_loss),
-            Objective("temperature", temperature_loss, self.actor_period),
-            Objective("actor", actor_loss, self.actor_period),
+            Objective("critic", mean(self.critic_loss)),
+            Objective("temperature", mean(self.temperature_loss), self.actor_period),
+            Objective("actor", mean(self.actor_loss), self.actor_period),
         )
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:

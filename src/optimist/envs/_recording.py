@@ -2,6 +2,7 @@
 
 import logging
 import weakref
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,32 +127,45 @@ class _Log:
     def __init__(
         self, env: Any, observations: Any, actions: Any, folder: str | Path, *, lanes: int, masks: bool
     ):
-        name = _name(env)
+        # One of the environments in a vector, where it can be reached; any other environment itself.
+        single = next(iter(getattr(env.unwrapped, "envs", ())), env)
+        made = single.spec or env.spec
+        name = made.id if made else type(single.unwrapped).__name__
         self._frame = encoding_of(gymnasium, observations, name, actions)
         self._spec = spec_of(gymnasium, actions, self._frame, name)
         self._masks = [MaskReader(self._spec.actions if masks else 0, name) for _ in range(lanes)]
         self._actions, self._count, self._folder = actions, lanes, Path(with_home(folder)).absolute()
-        self._provenance = _provenance(env, name, self._frame.words, self._spec)
+        found: dict[str, Any] = {"recorded": {"id": name, "wrapped": str(single)}}
+        found |= {"versions": versions_of(single)}
+        found |= {"observations": self._frame.words} if self._frame.words else {}
+        self._provenance = found | ({"environment": f"gym/{name}"} if _makes(made, self._spec) else {})
         self._clipped = False
         self._open_lanes()
 
     def _open_lanes(self) -> None:
-        self._lanes = _lanes(self._folder, self._spec, self._provenance, self._count)
+        """New lanes in the folder, which other environments of this process may be recording into."""
+        recorder = _open.get(self._folder)
+        if recorder is None or recorder.closed:
+            recorder = LaneRecorder(self._folder, self._spec, provenance=self._provenance)
+            _open[self._folder] = recorder
+        elif recorder.spec != self._spec:
+            raise UsageError(
+                f"{self._folder} is being recorded with {recorder.spec.in_words()}, and this environment has "
+                f"{self._spec.in_words()}: choose another folder"
+            )
+        self._lanes = [recorder.lane() for _ in range(self._count)]
         self._closing = weakref.finalize(self, _close, self._lanes)
 
     def begin(self, lane: int, observation: Any, info: Any) -> None:
         if not self._closing.alive:
             self._open_lanes()
-        self._lanes[lane].begin(*self._seen(lane, observation, info))
+        self._lanes[lane].begin(self._frame(observation), self._masks[lane](observation, info))
 
     def add(
         self, lane: int, action: Any, reward: Any, terminal: Any, truncated: Any, observation: Any, info: Any
     ) -> None:
-        seen = self._seen(lane, observation, info)
+        seen = self._frame(observation), self._masks[lane](observation, info)
         self._lanes[lane].add(self._action(action), float(reward), bool(terminal), bool(truncated), *seen)
-
-    def _seen(self, lane: int, observation: Any, info: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        return self._frame(observation), self._masks[lane](observation, info)
 
     def close(self) -> None:
         """If writing fails, the end of the process tries again."""
@@ -170,57 +184,20 @@ class _Log:
         return vector
 
 
-def _lanes(folder: Path, spec: Spec, provenance: dict[str, Any], count: int) -> list[Lane]:
-    """New lanes in a folder, which other environments of this process may be recording into."""
-    recorder = _open.get(folder)
-    if recorder is None or recorder.closed:
-        recorder = _open[folder] = LaneRecorder(folder, spec, provenance=provenance)
-    elif recorder.spec != spec:
-        raise UsageError(
-            f"{folder} is being recorded with {recorder.spec.in_words()}, and this environment has "
-            f"{spec.in_words()}: choose another folder"
-        )
-    return [recorder.lane() for _ in range(count)]
-
-
 def _close(lanes: list[Lane]) -> None:
     for lane in lanes:
         lane.close()
 
 
-def _name(env: Any) -> str:
-    made = _made_by(env)
-    return made.id if made else type(_single(env).unwrapped).__name__
-
-
-def _single(env: Any) -> Any:
-    """One of the environments in a vector, where it can be reached; any other environment itself."""
-    return next(iter(getattr(env.unwrapped, "envs", ())), env)
-
-
-def _made_by(env: Any) -> Any:
-    """How gymnasium.make made it, or None."""
-    return _single(env).spec or env.spec
-
-
-def _provenance(env: Any, name: str, words: str, spec: Spec) -> dict[str, Any]:
-    """Where the steps come from. The environment is named only if `gym/<id>` is the same one: not if it has
-    options, another time limit, or wrappers that change its spaces."""
-    found: dict[str, Any] = {"recorded": {"id": name, "wrapped": str(_single(env))}}
-    found["versions"] = versions_of(_single(env))
-    found |= {"observations": words} if words else {}
-    if _is_plain(_made_by(env)):
-        plain = gymnasium.make(name)
-        encoding = encoding_of(gymnasium, plain.observation_space, name, plain.action_space)
-        if spec_of(gymnasium, plain.action_space, encoding, name) == spec:
-            found["environment"] = f"gym/{name}"
-        plain.close()
-    return found
-
-
-def _is_plain(made: Any) -> bool:
+def _makes(made: Any, spec: Spec) -> bool:
+    """Whether `gym/<id>` is the same environment: not if it has options, another time limit, or wrappers that
+    change its spaces."""
     if made is None or str(made.entry_point).partition(".")[0] not in KNOWN:
         return False
     usual = gymnasium.registry.get(made.id)
     options = {name: value for name, value in made.kwargs.items() if name not in HARMLESS}
-    return usual is not None and (usual.kwargs, usual.max_episode_steps) == (options, made.max_episode_steps)
+    if usual is None or (usual.kwargs, usual.max_episode_steps) != (options, made.max_episode_steps):
+        return False
+    with closing(gymnasium.make(made.id)) as plain:
+        encoding = encoding_of(gymnasium, plain.observation_space, made.id, plain.action_space)
+        return spec_of(gymnasium, plain.action_space, encoding, made.id) == spec

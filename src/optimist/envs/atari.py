@@ -53,8 +53,12 @@ def games() -> list[str]:
 
 
 def make(game: str, *, seeds: list[int], threads: int | None = None, **options) -> Environment:
-    if game not in games():
-        raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
+    if game not in games():  # perhaps ms_pacman, MSPACMAN, MsPacmanNoFrameskip-v4
+        word = (
+            re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game).replace("_", "").replace("-", "").lower()
+        )
+        hint = did_you_mean({known.lower(): known for known in games()}.get(word, game), games())
+        raise UsageError(f'no environment "atari/{game}": {hint}')
     ale_py = package("ale_py", extra="atari")
     return Atari(ale_py, game, Options(**options), seeds, threads or free_cores())
 
@@ -115,21 +119,12 @@ class Atari:
         if self._screen is not None:
             self._screen.send(actions[:1], self._full_strength[:1])
             self._picture = self._screen.recv()[0]
-        observation = self._shaped(frames)
-        return Step(
-            observation=observation,
-            reward=reward.astype(np.float32),
-            terminal=terminal,
-            truncated=truncated & ~terminal,
-            next_observation=self._successors(observation, terminal | truncated, info),
-        )
-
-    def _successors(self, observation: np.ndarray, ended: np.ndarray, info: dict) -> np.ndarray:
-        if not ended.any():
-            return observation
-        following = observation.copy()
-        following[ended] = self._shaped(info["final_obs"])[ended]
-        return following
+        observation = following = self._shaped(frames)
+        ended = terminal | truncated
+        if ended.any():
+            following = observation.copy()
+            following[ended] = self._shaped(info["final_obs"])[ended]
+        return Step(observation, reward.astype(np.float32), terminal, truncated & ~terminal, following)
 
     def _shaped(self, frames: np.ndarray) -> np.ndarray:
         return frames.reshape(-1, *self.spec.frame_shape)
@@ -160,13 +155,6 @@ def _public_roms() -> dict[str, str]:
     """The MD5 of the ROM of each game's public dataset (the ROMs of atari-py 0.2.5)."""
     text = files("optimist.envs").joinpath("atari_games.csv").read_text()
     return {row["game"]: row["rom_md5_of_public_data"] for row in csv.DictReader(text.splitlines())}
-
-
-def _meant(game: str) -> str:
-    """The hint for another spelling of a game: ms_pacman, MSPACMAN, MsPacmanNoFrameskip-v4."""
-    plain = {known.lower(): known for known in games()}
-    word = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game).replace("_", "").replace("-", "").lower()
-    return did_you_mean(plain.get(word, game), games())
 
 
 def _rom(ale_py, game: str) -> Path:

@@ -44,33 +44,22 @@ class Task:
     frame_skip: int
     control_cost: float
     reset_noise: float
-    normal_velocities: bool  # whether the noise of initial velocities is normal; otherwise uniform
+    normal_velocities: bool = False  # whether the noise of initial velocities is normal; otherwise uniform
     velocity_limit: float | None = None  # observed velocities are clipped to it
     health: Health | None = None
 
 
+FALLING: dict[str, Any] = {"frame_skip": 4, "control_cost": 1e-3, "reset_noise": 5e-3, "velocity_limit": 10.0}
 TASKS = {
     "HalfCheetah": Task(
         "half_cheetah.xml", frame_skip=5, control_cost=0.1, reset_noise=0.1, normal_velocities=True
     ),
     "Hopper": Task(
         "hopper.xml",
-        frame_skip=4,
-        control_cost=1e-3,
-        reset_noise=5e-3,
-        normal_velocities=False,
-        velocity_limit=10.0,
+        **FALLING,
         health=Health(height=(0.7, np.inf), angle=(-0.2, 0.2), rest_of_state=(-100.0, 100.0)),
     ),
-    "Walker2d": Task(
-        "walker2d_v5.xml",
-        frame_skip=4,
-        control_cost=1e-3,
-        reset_noise=5e-3,
-        normal_velocities=False,
-        velocity_limit=10.0,
-        health=Health(height=(0.8, 2.0), angle=(-1.0, 1.0)),
-    ),
+    "Walker2d": Task("walker2d_v5.xml", **FALLING, health=Health(height=(0.8, 2.0), angle=(-1.0, 1.0))),
 }
 
 
@@ -80,7 +69,9 @@ def games() -> list[str]:
 
 def make(game: str, *, seeds: list[int], max_steps: int = 1000) -> Environment:
     if game not in TASKS:
-        raise UsageError(f'no environment "mujoco/{game}": {_meant(game)}')
+        word = game.partition("-")[0].replace("_", "").lower()  # halfcheetah, half_cheetah, HalfCheetah-v5
+        hint = did_you_mean({known.lower(): known for known in TASKS}.get(word, game), games())
+        raise UsageError(f'no environment "mujoco/{game}": {hint}')
     if max_steps < 1:
         raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
     mujoco = _mujoco()
@@ -100,12 +91,9 @@ class Mujoco:
         self._randoms = [np.random.default_rng(seed) for seed in seeds]
         self._simulations = [mujoco.MjData(model) for _ in seeds]
         # Looking up an array of a simulation takes longer than reading it, so this is done once.
-        self._controls = [simulation.ctrl for simulation in self._simulations]
-        self._parts = [
-            part for simulation in self._simulations for part in (simulation.qpos, simulation.qvel)
-        ]
-        self._ages = np.zeros(self.lanes, int)
-        self._started = False
+        self._controls = [each.ctrl for each in self._simulations]
+        self._parts = [part for each in self._simulations for part in (each.qpos, each.qvel)]
+        self._ages, self._started = np.zeros(self.lanes, int), False
         self._renderer: Any = None
 
     def reset(self) -> np.ndarray:
@@ -113,7 +101,7 @@ class Mujoco:
         for lane in range(self.lanes):
             self._begin(lane)
         self._states = self._read_states()
-        return self._observed(self._states)
+        return self._observed()
 
     def step(self, actions: Any) -> Step:
         if not self._started:
@@ -123,19 +111,22 @@ class Mujoco:
             control[:] = action
         for simulation in self._simulations:
             self._mujoco.mj_step(self._model, simulation, nstep=self._task.frame_skip)
-        before, states = self._states, self._read_states()
+        before, self._states = self._states, self._read_states()
         self._ages += 1
-        healthy = self._healthy(states)
-        terminal = ~healthy
-        truncated = healthy & (self._ages >= self._max_steps)
-        following = self._observed(states)
-        return Step(
-            observation=self._restarted(following, states, terminal | truncated),
-            reward=self._reward(before, states, actions, healthy),
-            terminal=terminal,
-            truncated=truncated,
-            next_observation=following,
-        )
+        healthy = self._healthy()
+        terminal, truncated = ~healthy, healthy & (self._ages >= self._max_steps)
+        reward = (self._states[:, 0] - before[:, 0]) / self._seconds
+        if self._task.health is not None:
+            reward = reward + healthy * self._task.health.reward
+        reward = reward - self._task.control_cost * np.square(actions).sum(axis=1)
+        observation = following = self._observed()
+        ended = terminal | truncated
+        if ended.any():
+            for lane in np.flatnonzero(ended).tolist():
+                self._begin(lane)
+            self._states = self._read_states()
+            observation = self._observed()
+        return Step(observation, reward.astype(np.float32), terminal, truncated, following)
 
     def _begin(self, lane: int) -> None:
         """Begin a new episode; noise is drawn in Gymnasium's order, positions before velocities."""
@@ -149,38 +140,20 @@ class Mujoco:
         self._mujoco.mj_forward(self._model, simulation)
         self._ages[lane] = 0
 
-    def _restarted(self, frames: np.ndarray, states: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """The frames to act on: the first of a new episode where one `ended`."""
-        self._states = states
-        if not ended.any():
-            return frames
-        for lane in np.flatnonzero(ended).tolist():
-            self._begin(lane)
-        self._states = self._read_states()
-        return self._observed(self._states)
-
     def _read_states(self) -> np.ndarray:
         """The state of every lane: positions (x, z, angle of the body, joints), then their velocities."""
         return np.concatenate(self._parts).reshape(self.lanes, -1)
 
-    def _observed(self, states: np.ndarray) -> np.ndarray:
+    def _observed(self) -> np.ndarray:
         """The observations: the states without x."""
-        frames, limit = states[:, 1:].astype(np.float32), self._task.velocity_limit
+        frames, limit = self._states[:, 1:].astype(np.float32), self._task.velocity_limit
         if limit is not None:
             velocities = frames[:, self._model.nq - 1 :]
             np.clip(velocities, -limit, limit, out=velocities)
         return frames
 
-    def _reward(
-        self, before: np.ndarray, states: np.ndarray, actions: np.ndarray, healthy: np.ndarray
-    ) -> np.ndarray:
-        reward = (states[:, 0] - before[:, 0]) / self._seconds
-        if self._task.health is not None:
-            reward = reward + healthy * self._task.health.reward
-        return (reward - self._task.control_cost * np.square(actions).sum(axis=1)).astype(np.float32)
-
-    def _healthy(self, states: np.ndarray) -> np.ndarray:
-        health = self._task.health
+    def _healthy(self) -> np.ndarray:
+        health, states = self._task.health, self._states
         if health is None:
             return np.ones(self.lanes, bool)
         healthy = _between(states[:, 1], health.height) & _between(states[:, 2], health.angle)
@@ -241,12 +214,6 @@ def _model(mujoco, file: str) -> Any:
 def _between(values: np.ndarray, limits: Range) -> np.ndarray:
     low, high = limits
     return (low < values) & (values < high)  # false for NaN
-
-
-def _meant(game: str) -> str:
-    """The hint for another spelling of a task: halfcheetah, half_cheetah, HalfCheetah-v5."""
-    word = game.partition("-")[0].replace("_", "").lower()
-    return did_you_mean({known.lower(): known for known in TASKS}.get(word, game), games())
 
 
 @cache  # warn once

@@ -2,7 +2,7 @@
 
 from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
-from optimist.networks.perceptrons import ActionVae, DenseNetwork, OnTorso, Perceptron, on_torso
+from optimist.networks.perceptrons import ActionVae, DenseNetwork, Perceptron
 from optimist.networks.tables import AllowedTable, MultiHead, MultiNetwork, SplitTable, Table
 from optimist.networks.torsos import TORSOS, LayeredTorso, Network, Torso, named_torso, torso_for
 
@@ -17,7 +17,6 @@ __all__ = [
     "MultiHead",
     "MultiNetwork",
     "Network",
-    "OnTorso",
     "Perceptron",
     "SplitTable",
     "Table",
@@ -25,7 +24,6 @@ __all__ = [
     "convolve",
     "initial_weight",
     "named_torso",
-    "on_torso",
     "sizes",
     "torso_for",
     "widths",

@@ -1,7 +1,7 @@
 """The networks of agents for action vectors."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import jax
@@ -35,9 +35,17 @@ class Perceptron:
     outputs: int
     late: bool = False  # the last part of the input enters at the second layer
     normed: bool = False  # layer normalisation (Ba et al. 2016) after each ReLU
+    torso: Torso | None = None  # the first part of the input is replaced by its features
 
-    def init(self, key, *parts: int) -> list[Layer | NormedLayer]:
-        """`parts` are the widths of the parts of the input."""
+    def init(self, key, *parts: int) -> Any:
+        """The layers, and those of a torso, if there is one; `parts` are the widths of the input."""
+        if self.torso is not None:
+            torso_key, layers_key = jax.random.split(key)
+            layers, shape = replace(self, torso=None), parts[:1]
+            return {
+                "torso": self.torso.init(torso_key, shape, "torch"),
+                "layers": layers.init(layers_key, self.torso.features(shape), *parts[1:]),
+            }
         early, late = (parts[:-1], parts[-1]) if self.late else (parts, 0)
         widths = (sum(early), *self.hidden, self.outputs)
         pairs = list(zip(widths[:-1], widths[1:], strict=True))
@@ -53,8 +61,11 @@ class Perceptron:
         drawn = initial_weight(key, (inputs + 1, outputs), "torch") * math.sqrt((inputs + 1) / inputs)
         return Layer(weight=drawn[:-1], bias=drawn[-1])
 
-    def __call__(self, layers: list[Layer | NormedLayer], *parts):
+    def __call__(self, layers: Any, *parts):
         """The parts of the input, concatenated -> (outputs,)."""
+        if self.torso is not None:
+            features = self.torso(layers["torso"], parts[0])
+            return replace(self, torso=None)(layers["layers"], features, *parts[1:])
         early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
         x = jnp.concatenate([numbers(part) for part in early])
         for number, layer in enumerate(layers):
@@ -68,30 +79,6 @@ class Perceptron:
 def _normed(x, layer: NormedLayer):
     spread = jnp.sqrt(x.var() + 1e-6)  # flax's constant, as in ReBRAC's code
     return (x - x.mean()) / spread * layer.gain + layer.shift
-
-
-@dataclass(frozen=True)
-class OnTorso:
-    """A perceptron that reads the features of a torso in place of the observation."""
-
-    torso: Torso
-    perceptron: Perceptron
-
-    def init(self, key, observation: int, *others: int) -> dict[str, Any]:
-        torso_key, layers_key = jax.random.split(key)
-        features = self.torso.features((observation,))
-        return {
-            "torso": self.torso.init(torso_key, (observation,), "torch"),
-            "layers": self.perceptron.init(layers_key, features, *others),
-        }
-
-    def __call__(self, params: dict[str, Any], observation, *others):
-        """The observation and the other parts of the input -> (outputs,)."""
-        return self.perceptron(params["layers"], self.torso(params["torso"], observation), *others)
-
-
-def on_torso(torso: Torso | None, perceptron: Perceptron) -> Perceptron | OnTorso:
-    return perceptron if torso is None else OnTorso(torso, perceptron)
 
 
 @dataclass(frozen=True)
@@ -109,23 +96,20 @@ class ActionVae:
     def init(self, key, observation: int) -> dict:
         code_key, action_key = jax.random.split(key)
         return {
-            "encoder": self._encoder.init(code_key, observation, self.actions),
-            "decoder": self._decoder.init(action_key, observation, self.latent),
+            "encoder": self._network(2 * self.latent).init(code_key, observation, self.actions),
+            "decoder": self._network(self.actions).init(action_key, observation, self.latent),
         }
 
-    @property
-    def _encoder(self) -> Perceptron | OnTorso:
-        return on_torso(self.torso, Perceptron(self.hidden, 2 * self.latent))
-
-    @property
-    def _decoder(self) -> Perceptron | OnTorso:
-        return on_torso(self.torso, Perceptron(self.hidden, self.actions))
+    def _network(self, outputs: int) -> Perceptron:
+        return Perceptron(self.hidden, outputs, torso=self.torso)
 
     def encode(self, params: dict, observation, action):
         """The mean and the standard deviation of the code, (latent,) each."""
-        mean, log_deviation = jnp.split(self._encoder(params["encoder"], observation, action), 2)
+        mean, log_deviation = jnp.split(
+            self._network(2 * self.latent)(params["encoder"], observation, action), 2
+        )
         deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as in the authors' code: it stays finite
         return mean, deviation
 
     def decode(self, params: dict, observation, code):
-        return jnp.tanh(self._decoder(params["decoder"], observation, code))
+        return jnp.tanh(self._network(self.actions)(params["decoder"], observation, code))
