@@ -102,6 +102,9 @@ def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
     analysis = analysis_of(evidence, answers, updates=750)
     analysis.supported = Supported(ahead, here, [None])
     found = analysis.values
+    brief = analysis_of(evidence, answers, updates=250)  # halfway it has its first values
+    brief.supported = analysis.supported
+    assert brief.change(0) > 0.2 > 2 * abs(analysis.change(0))
     starts = np.array([state_of(episode.observations[:1])[0] for episode in data.episodes])
     assert set(starts) == set(range(STATES))
     for number, policy in enumerate(POLICIES):
@@ -145,9 +148,9 @@ def test_candidates_with_logs_of_their_own_get_what_each_gets_alone():
     longest = max(map(len, parts))
     padded = [jax.tree.map(lambda c: np.pad(c, (0, longest - len(c))), own(part)) for part in parts]
     both = jax.tree.map(lambda *columns: jnp.stack(columns), *padded)
-    together = fitted(problem, Steps(parts, REWARDS, 8), np.array([0, 1]), both, updates=12)
+    together, _ = fitted(problem, Steps(parts, REWARDS, 8), np.array([0, 1]), both, updates=12)
     mine = jax.tree.map(lambda c: jnp.asarray(c)[None], own(parts[1]))
-    alone = fitted(problem, Steps(parts[1:], REWARDS, 8), np.array([0]), mine, updates=12)
+    alone, _ = fitted(problem, Steps(parts[1:], REWARDS, 8), np.array([0]), mine, updates=12)
     for joint, single in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         np.testing.assert_allclose(joint[1], single[0], atol=1e-5)
         assert joint.size == 2 * single.size and not np.allclose(joint[0], joint[1])

@@ -71,6 +71,7 @@ def test_every_kept_policy_of_every_seed_is_ranked(selection, runs):
     assert all(each.gain.low <= each.gain.mean <= each.gain.high for each in selection.ranking)
     assert "Selection of 8 policies of 2 runs by cautious" in repr(selection)
     assert any("scored on episodes from which they learned" in note for note in selection.notes)
+    assert any("3 updates are fewer than 1,000, so the values may" in note for note in selection.notes)
     for each in selection.ranking:
         both = (each.scores["fqe"], each.scores["supported"])
         np.testing.assert_allclose(each.value, np.mean(both), rtol=1e-6)
@@ -455,6 +456,16 @@ def test_it_says_where_the_log_cannot_tell():
         "support": np.array([0.99, 0.99]),
     }
     assert selecting.doubts([0, 1], clear, names) == []
+
+
+def test_values_that_have_not_settled_are_said():
+    """With few updates the values of bad policies were too high, without a word."""
+    gain, exact = ranking.Estimate(2.0, 1.0, 3.0), ranking.Estimate(2.0)
+    assert selecting.unsettled(1000, 0.9, gain) == selecting.unsettled(1000, 5.0, exact) == []
+    (note,) = selecting.unsettled(10_000, -1.1, gain)
+    assert "the first policy changed by -1.1 in the second half of the updates" in note
+    (note,) = selecting.unsettled(999, 0.0, gain)
+    assert "999 updates are fewer than 1,000" in note and "more --updates" in note
 
 
 def test_the_interval_is_the_bootstraps():

@@ -21,6 +21,7 @@ from optimist.choosing.regression import (
     Critic,
     FittedQ,
     LoggedValue,
+    Networks,
     Own,
     batch_size,
     fitted,
@@ -104,7 +105,7 @@ class Analysis:
         behaviour = Behaviour(spec, evidence.inputs)
         passes = PASSES * max(len(log.learned) for log in evidence.logs) // batch_size(spec) + 1
         logs = np.arange(len(evidence.logs))
-        params = fitted(behaviour, self._learned_steps, logs, None, min(self.updates, passes))
+        params, _ = fitted(behaviour, self._learned_steps, logs, None, min(self.updates, passes))
         found, clones = Supported([], [], []), list[tuple[Any, ...]]()
         for log, view in enumerate(self._held_steps.views):
             mine = jax.tree.map(lambda leaf, log=log: leaf[log], params)
@@ -120,28 +121,47 @@ class Analysis:
         return found
 
     @cached_property
+    def critic(self) -> Critic:
+        """The network of FQE, and of FQE within the support, in units of the spread of the log's returns."""
+        evidence = self.evidence
+        return Critic(evidence.spec, evidence.inputs, columns=2, start=evidence.typical / evidence.unit)
+
+    @cached_property
+    def networks(self) -> Networks:
+        """The critic of each candidate."""
+        evidence, unit, actions = self.evidence, self.evidence.unit, self.actions[0]
+        low, high = evidence.possible
+        problem = FittedQ(self.critic, evidence.lowest / unit, (low / unit, high / unit))
+        next_actions = stacked_on_device([each.next_action for each in actions])
+        own = Own(next_actions, stacked_on_device(self.supported.learned))
+        title = "FQE of one policy" if len(actions) == 1 else f"FQE of {len(actions)} policies"
+        return fitted(problem, self._learned_steps, evidence.whose, own, self.updates, title)
+
+    @cached_property
     def values(self) -> Values:
         """The values at the start of every held-out episode, in the unit of the log's rewards."""
-        evidence, unit = self.evidence, self.evidence.unit
-        critic = Critic(evidence.spec, evidence.inputs, columns=2, start=evidence.typical / unit)
-        low, high = evidence.possible
-        problem = FittedQ(critic, evidence.lowest / unit, (low / unit, high / unit))
-        next_actions = [each.next_action for each in self.actions[0]]
-        own = Own(stacked_on_device(next_actions), stacked_on_device(self.supported.learned))
-        count = len(next_actions)
-        title = "FQE of one policy" if count == 1 else f"FQE of {count} policies"
-        params = fitted(problem, self._learned_steps, evidence.whose, own, self.updates, title)
         found = Values([], [], [])
-        for number, (candidate, said) in enumerate(zip(self.candidates, self.held, strict=True)):
-            mine = jax.tree.map(lambda leaf, number=number: leaf[number], params)
-            values, surprises = self._held_steps.read(_values, critic, mine, candidate.log, *said)
-            starts = evidence.logs[candidate.log].held.offsets[:-1]
-            plain, careful = unit * values[starts].astype(float).T
+        for number, candidate in enumerate(self.candidates):
+            values, surprises = self._judged(self.networks.params, number)
+            starts = self.evidence.logs[candidate.log].held.offsets[:-1]
+            plain, careful = values[starts].T
             inside = self.supported.held[number][starts]
             found.fqe.append(plain)
-            found.supported.append(np.where(inside, careful, evidence.lowest))
-            found.surprises.append(unit * surprises.astype(float))
+            found.supported.append(np.where(inside, careful, self.evidence.lowest))
+            found.surprises.append(surprises)
         return found
+
+    def change(self, number: int) -> float:
+        """By how much the FQE of a candidate changed in the second half of the updates."""
+        starts = self.evidence.logs[self.candidates[number].log].held.offsets[:-1]
+        before, _ = self._judged(self.networks.halfway, number)
+        return float(self.values.fqe[number].mean() - before[starts, 0].mean())
+
+    def _judged(self, networks: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The value of a candidate in every held-out step, (n, 2), and the surprise of every step, (n,)."""
+        mine, log = jax.tree.map(lambda leaf: leaf[number], networks), self.candidates[number].log
+        values, surprises = self._held_steps.read(_values, self.critic, mine, log, *self.held[number])
+        return self.evidence.unit * values.astype(float), self.evidence.unit * surprises.astype(float)
 
     @cached_property
     def observed(self) -> list[np.ndarray]:
@@ -153,7 +173,7 @@ class Analysis:
         if not any(map(len, cuts := [np.flatnonzero(_is_cut(view)) for view in views])):
             return observed
         problem = LoggedValue(Critic(evidence.spec, evidence.inputs, start=evidence.typical / unit))
-        params = fitted(problem, self._learned_steps, np.arange(len(views)), None, self.updates)
+        params, _ = fitted(problem, self._learned_steps, np.arange(len(views)), None, self.updates)
         for log, (view, cut) in enumerate(zip(views, cuts, strict=True)):
             mine = jax.tree.map(lambda leaf, log=log: leaf[log], params)
             following = unit * self._held_steps.read(_following, problem, mine, log).astype(float)

@@ -157,6 +157,13 @@ class Behaviour:
         return Perceptron(HIDDEN, len(self.spec.action_low))
 
 
+class Networks(NamedTuple):
+    """The parameters of every candidate's network, (C, ...), and those after half of the updates."""
+
+    params: Any
+    halfway: Any
+
+
 class Fit(NamedTuple):
     """The networks of all candidates; every leaf is (logs, candidates of a log, ...)."""
 
@@ -165,24 +172,26 @@ class Fit(NamedTuple):
     slots: Any
 
 
-def fitted(problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "") -> Any:
-    """The parameters of every candidate's network after this many updates; a `title` shows the progress.
-    Every leaf of `own` is (C, n, ...): one entry for each transition of the candidate's log, which is number
-    `whose[c]` of `steps`."""
+def fitted(problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "") -> Networks:
+    """The network of every candidate after this many updates; a `title` shows the progress. Every leaf of
+    `own` is (C, n, ...): one entry for each transition of the candidate's log, number `whose[c]` of `steps`."""
     table, place = by_log(np.asarray(whose), len(steps.views))
     begun = problem.init(jax.random.PRNGKey(0))
     one = Fit(begun, begun, OPTIMIZER.transform().init(begun))
+    halfway: Any = None
     fit = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*table.shape, *leaf.shape)).copy(), one)
     own = jax.tree.map(lambda column: column[table], own)
-    feed, begins = steps.feed, jnp.asarray(steps.begins)
+    feed, begins, half = steps.feed, jnp.asarray(steps.begins), updates // 2 // CHUNK * CHUNK
     with Bar(title, updates, "update") as bar:
         for first in range(0, updates, CHUNK):
+            halfway = jax.tree.map(jnp.copy, fit.params) if first == half else halfway
             items = feed.items(first, min(CHUNK, updates - first))
             fit = _advance(problem, fit, feed.minibatch, feed.resident, items, begins, own)
             if title:
                 jax.block_until_ready(fit)
                 bar.update(min(first + CHUNK, updates))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[place], fit.params)
+    both = Networks(fit.params, halfway)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[place], both)
 
 
 def stacked_on_device(arrays: Sequence[np.ndarray]) -> Any:

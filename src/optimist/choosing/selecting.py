@@ -12,6 +12,7 @@ from optimist.choosing.estimators import USUAL, available, estimator
 from optimist.choosing.evidence import Source, gather, read_sources
 from optimist.choosing.importance import doubtful_propensities
 from optimist.choosing.ranking import Estimate, Ranked, Selection, estimate
+from optimist.choosing.regression import TARGET_RATE
 from optimist.data.dataset import Dataset
 from optimist.data.transition import whole_number
 from optimist.errors import UsageError
@@ -21,6 +22,7 @@ from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.selected import SHIP
 
 UPDATES = 10_000
+FEWEST = round(10 / TARGET_RATE)  # updates: the targets have followed ten times by then
 COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
 EPISODES = 20  # held out: an interval over fewer is too short
 PLAYED = 5  # real episodes of the first policy
@@ -71,6 +73,8 @@ def select_policy(
         most = f" of at most {episodes}, equally many for each policy of a round," * (played < episodes)
         notes.append(f"{played} real episodes{most} reordered the first {len(returns)} policies")
     notes += _notes_on_weights(analysis, order[0])
+    values = analysis.gains or analysis.values.fqe
+    notes += unsettled(updates, analysis.change(order[0]), estimate(values[order[0]]))
     ranking = tuple(_ranked(analysis, scores, number, rule, returns.get(number, ())) for number in order)
     today = estimate(np.concatenate(analysis.observed))
     if cut := analysis.cut_episodes:
@@ -147,6 +151,19 @@ def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[s
     if len(plain) > 1 and plain.max() - plain.min() <= SAME * max(abs(plain.max()), 1e-9):
         lines.append("FQE cannot tell the policies apart: their values are nearly the same; support decides")
     return lines
+
+
+def unsettled(updates: int, change: float, value: Estimate) -> list[str]:
+    """A note if the networks may have been fitted too briefly: they begin at the log's mean return, which is
+    too much for a bad policy. The first policy's value changed by `change` in the second half of the updates."""
+    more = "so the values may still be those with which the networks began: more --updates let them settle"
+    if updates < FEWEST:
+        return [f"{updates:,} updates are fewer than {FEWEST:,}, {more}"]
+    if value.low is not None and value.high is not None and abs(change) > (value.high - value.low) / 2:
+        return [
+            f"the value of the first policy changed by {change:.3g} in the second half of the updates, {more}"
+        ]
+    return []
 
 
 def _by_log(analysis: Analysis, number: int, first: Ranked) -> tuple[bool, str]:
