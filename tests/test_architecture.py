@@ -71,22 +71,25 @@ def broken_imports(source: Path) -> list[str]:
     return found
 
 
-def circle(source: Path) -> list[str]:
-    """The modules of one circle of imports, or none."""
-    names = {module: dotted(module, source) for module in source.rglob("*.py")}
-    known = set(names.values())
+def graph(source: Path) -> dict[str, set[str]]:
+    """The modules that each module imports."""
+    modules = {dotted(module, source): module for module in source.rglob("*.py")}
 
     def module_of(name: str) -> str:
-        while name and name not in known:
+        while name and name not in modules:
             name = name.rpartition(".")[0]
         return name
 
-    graph = {
+    return {
         name: {module_of(there) for there in imports(module, source)} - {"", name}
-        for module, name in names.items()
+        for name, module in modules.items()
     }
+
+
+def circle(source: Path) -> list[str]:
+    """The modules of one circle of imports, or none."""
     try:
-        graphlib.TopologicalSorter(graph).prepare()
+        graphlib.TopologicalSorter(graph(source)).prepare()
     except graphlib.CycleError as error:
         return error.args[1]
     return []
@@ -170,20 +173,46 @@ def test_training_has_one_file_for_each_question():
         path for path in (SOURCE / "training").iterdir() if path.stem.strip("_") not in ("init", "pycache")
     ]
     assert len(rooms) <= 24
-    names = {dotted(module, SOURCE) for module in (SOURCE / "training").rglob("*.py")}
-    graph = {
-        dotted(module, SOURCE): {parent for name in imports(module, SOURCE) for parent in _in(names, name)}
-        for module in (SOURCE / "training").rglob("*.py")
-    }
-    floor: dict[str, int] = {}
-    for name in graphlib.TopologicalSorter(graph).static_order():
-        floor[name] = 1 + max((floor[there] for there in graph[name]), default=0)
-    assert max(floor.values()) <= 10
+    imported, floor = graph(SOURCE), dict[str, int]()
+    for name in graphlib.TopologicalSorter(imported).static_order():
+        inside = [there for there in imported[name] if there.startswith("optimist.training")]
+        floor[name] = 1 + max((floor[there] for there in inside), default=0)
+    assert max(value for name, value in floor.items() if name.startswith("optimist.training")) <= 10
 
 
-def _in(names: set[str], name: str) -> list[str]:
-    """The module that this name is, or is of."""
-    return [each for each in (name, name.rpartition(".")[0]) if each in names][:1]
+# The files of these folders are entries of a registry: one file is one agent, one format, one figure.
+REGISTRIES = ("agents", "envs", "envs/_games", "data/formats", "choosing/estimators", "training/loggers")
+REGISTRIES += ("studies/report/figures", "studies/engines")
+ROOMS = {"studies/engines/_slurm_task.py"}  # small, with one door: they only become fewer
+
+
+def small_rooms(source: Path) -> set[str]:
+    """Modules under 60 lines that one other module imports, unless they are entries of a registry."""
+    importers, found = list(graph(source).values()), set[str]()
+    for module in source.rglob("*.py"):
+        path, is_entry = module.relative_to(source), not module.name.startswith("_")
+        if module.name == "__init__.py" or (is_entry and str(path.parent) in REGISTRIES):
+            continue
+        doors = sum(dotted(module, source) in imported for imported in importers)
+        if doors == 1 and len(module.read_text("utf-8").splitlines()) < 60:
+            found.add(str(path))
+    return found
+
+
+def test_a_small_module_with_one_importer_is_a_part_of_it():
+    assert small_rooms(SOURCE) == ROOMS
+
+
+def test_a_small_module_with_one_importer_is_found(tmp_path):
+    source = tmp_path / "optimist"
+    (source / "agents").mkdir(parents=True)
+    for name, imported in (("agents/rem", "agents._base"), ("agents/_base", "errors"), ("errors", "data")):
+        (source / f"{name}.py").write_text(f"from optimist.{imported} import name")
+    (source / "data.py").write_text("from optimist.agents import rem" + "\n" * 60)
+    assert small_rooms(source) == {
+        "agents/_base.py",
+        "errors.py",
+    }  # an entry and a large one may have one door
 
 
 @pytest.fixture

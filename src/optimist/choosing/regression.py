@@ -174,7 +174,7 @@ class Fit(NamedTuple):
 
 def fitted(problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "") -> Networks:
     """The network of every candidate after this many updates; a `title` shows the progress. Every leaf of
-    `own` is (C, n, ...): one entry for each transition of the candidate's log, number `whose[c]` of `steps`."""
+    `own` is (C, n, ...): one entry for each transition of a candidate's log, number `whose[c]` of `steps`."""
     table, place = by_log(np.asarray(whose), len(steps.views))
     begun = problem.init(jax.random.PRNGKey(0))
     one = Fit(begun, begun, OPTIMIZER.transform().init(begun))

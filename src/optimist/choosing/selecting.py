@@ -155,7 +155,7 @@ def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[s
 
 def unsettled(updates: int, change: float, value: Estimate) -> list[str]:
     """A note if the networks may have been fitted too briefly: they begin at the log's mean return, which is
-    too much for a bad policy. The first policy's value changed by `change` in the second half of the updates."""
+    too much for a bad policy. `change` is that of the first policy's value in the second half of them."""
     more = "so the values may still be those with which the networks began: more --updates let them settle"
     if updates < FEWEST:
         return [f"{updates:,} updates are fewer than {FEWEST:,}, {more}"]
