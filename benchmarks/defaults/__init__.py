@@ -44,7 +44,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
 UPDATE_EVERY = {"CartPole": 2, "Acrobot": 1}
 
 
-def recorded(name: str) -> dict[str, Any]:
+def recorded(name: str, seed: int = 0) -> dict[str, Any]:
     """The log of a DQN that learns online, as arrays."""
     folder, lanes = Path(tempfile.mkdtemp()) / name, 8
     data = api.collect(
@@ -53,6 +53,7 @@ def recorded(name: str) -> dict[str, Any]:
         agent="dqn",
         preset="adam",
         recipe="small",
+        seeds=(seed,),
         options=LEARNER | LEARNERS[name],
         steps=30_000,
         lanes=lanes,
@@ -81,15 +82,17 @@ def recorded(name: str) -> dict[str, Any]:
     return arrays
 
 
-def log_of(problem: Problem, kind: str, folder: Path) -> Dataset:
+def log_of(problem: Problem, kind: str, folder: Path, seed: int = 0) -> Dataset:
     """A log as somebody else's table; it is made once."""
-    file = folder / f"{problem.name}-{kind.replace(' ', '-')}.npz"
+    file = folder / f"{problem.name}-{kind.replace(' ', '-')}{f'-{seed}' * bool(seed)}.npz"
     if not file.exists():
         steps = STEPS[problem.name]
         if kind in SHARES:
-            arrays = played(problem, at_random(problem, problem.best, SHARES[kind]), steps, 0)
+            arrays = played(problem, at_random(problem, problem.best, SHARES[kind]), steps, seed)
+        elif problem.name in LEARNERS:
+            arrays = recorded(problem.name, seed)
         else:
-            arrays = recorded(problem.name) if problem.name in LEARNERS else learned(problem, steps, 0)
+            arrays = learned(problem, steps, seed)
         np.savez_compressed(file, **arrays)
     with np.load(file) as found:
         return Dataset.from_arrays(**{name: found[name][()] for name in found.files})

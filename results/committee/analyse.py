@@ -175,7 +175,63 @@ def lines() -> Iterator[list]:
                 yield [*words, len(large), sum(large), "", ""]
 
 
+def others() -> Iterator[list]:
+    """Of the fourth machine: other agents at 1X, and long logs of every game."""
+    found = cases_of("others")
+    for stage, groups in (
+        ("1X", [("qr_dqn",), ("cql",), ("discrete_iql",)]),
+        ("long", [PRIMARY, ("cloning",)]),
+    ):
+        cases = {
+            key[1:]: scores([r for r in some if r["kind"] != "estimate"])
+            for key, some in found.items()
+            if key[0] == stage
+        }
+        for agents in groups:
+            yield from of_ways(stage, agents, cases)
+        yield from points(stage, cases)
+
+
+VALUES = ("dqn", "rem", "qr_dqn", "c51")  # agents whose target is a maximum: the primary measure on vectors
+
+
+def on_vectors() -> Iterator[list]:
+    """The committee of five beside its members on small problems; 0 is random play, 1 the best policy."""
+    logs = defaultdict(dict)
+    for each in read("committee/vectors.csv"):
+        logs[each["agent"], each["problem"], each["kind"], each["log"]][each["who"]] = float(each["score"])
+    every = [(agent,) for agent in dict.fromkeys(key[0] for key in logs)]
+    planned, more = ("1", "2"), ("3", "4", "5")
+    for which, some in (("planned", planned), ("more", more), ("all", planned + more)):
+        for agents in (VALUES, *(every if which == "all" else ())):
+            for kind in ("", *(("learner", "half random", "tenth random") if which == "all" else ())):
+                cases = {
+                    (agent, problem + kind_of, log): who
+                    for (agent, problem, kind_of, log), who in logs.items()
+                    if agent in agents and kind in ("", kind_of) and log in some
+                }
+                members = {key: [who[str(seed)] for seed in range(TEAM)] for key, who in cases.items()}
+                means = {key: float(np.mean(each)) for key, each in members.items()}
+                five = {key: who["committee"] for key, who in cases.items()}
+                measures = {
+                    "mean of the seeds": means,
+                    "worst seed": {key: min(each) for key, each in members.items()},
+                    "committee of three": {key: who["three"] for key, who in cases.items()},
+                    "committee of five": five,
+                    "five minus the mean of the seeds": {key: five[key] - means[key] for key in five},
+                }
+                words = which, ", ".join(agents), kind
+                for measure, values in measures.items():
+                    yield row(*words, measure, values=values)
+                below = sum(five[key] < means[key] - 0.05 for key in five)
+                yield [*words, "cases of five more than 0.05 below the mean", len(five), below, "", ""]
+                low = sum(value < 0.8 for value in five.values())
+                yield [*words, "cases of five below 0.8", len(five), low, "", ""]
+
+
 TABLES = {
     "committee.csv": lambda: [HEADS, *lines()],
     "repeated.csv": lambda: [HEADS, *summary()],
+    "other-agents.csv": lambda: [HEADS, *others()],
+    "on-vectors.csv": lambda: [["logs", "agents", "kind", *HEADS[4:]], *on_vectors()],
 }

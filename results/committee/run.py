@@ -124,6 +124,8 @@ def plan(asked) -> list[Task]:
         ("1X", own, OTHERS, few),
         ("5X", own[2:], PRIMARY, few),
     ]
+    if asked.others:  # only what the first machines did not reach
+        parts = [parts[0], parts[4], parts[6]]
     if asked.role == "long":
         parts.insert(0, ("longlog", own[:1], ("player",), 1))
     return [
@@ -178,7 +180,7 @@ def learn(task: Task, asked) -> list[tuple]:
     if task.stage == "1X" and task.agent in PRIMARY:
         few = jax.tree.map(lambda leaf: leaf[:TEAM], state._replace(step=()))._replace(step=state.step)
         replace(task.file(asked.folder, kind="state"), pickle.dumps(jax.device_get(few)))
-    rows = evaluated(task, learner, kept, asked, training.epsilon)
+    rows = evaluated(task, learner, kept, asked, training.evaluation_epsilon)
     if agent.has_values:  # what the guard compares: the size of each seed's values, and the log's returns
         values = answers(learner, task.seeds, state.params, probes_of(samplers)).values
         largest, what = logs.logged_values(training)[0].largest, (task.stage, task.game, task.log, task.agent)
@@ -356,6 +358,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--until", type=float, default=1400, help="seconds")
     parser.add_argument("--workers", type=int, default=8, help="and one that first plays the long logs")
+    parser.add_argument("--others", action="store_true", help="only other agents at 1X, and long logs")
     parser.add_argument("--games", type=lambda text: text.split(","), default=list(GAMES))
     parser.add_argument("--logs", type=int, default=5, help="players of a game")
     parser.add_argument("--steps", type=int, default=500_000, help="of a player")
