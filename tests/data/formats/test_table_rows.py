@@ -7,6 +7,7 @@ from format_logs import in_csv, in_parquet
 
 from optimist.data import formats, open_dataset
 from optimist.data.formats.parquet import rows as table_rows
+from optimist.data.warnings import warnings
 from optimist.errors import DataError
 
 FORMAT = formats.find("parquet")
@@ -166,3 +167,43 @@ NO_ENDS = {name: np.ones(60) for name in ("x", "reward")} | {"terminal": STEP < 
 def test_honest_rows_are_taken_without_a_remark(read, caplog, table, options):
     _, lines = read(table, **options)
     assert not any("equal the row" in line for line in lines) and not caplog.records
+
+
+@pytest.mark.parametrize("option", [{"truncations": "no"}, {"terminals": "no"}], ids=str)
+def test_a_mark_of_ends_that_nothing_uses_is_named_with_its_options(read, caplog, option):
+    """`--truncations no` made every last row terminal, whatever the column said, without a word."""
+    table = log(without=("terminal",), session_over=STEP == 4, weekend=np.arange(60) % 2)
+    data, _ = read(table, **option)
+    said = 'the column "session_over" is left out and is 1 in 6 rows (first: row 4): if these are ends, '
+    both = "--terminals session_over takes them as terminal steps, --truncations session_over as time limits"
+    assert caplog.messages == [said + both] and said + both in warnings(data)
+    caplog.clear()
+    read(log(done=STEP == 4))  # a column marks them
+    read(log(without=("terminal",), done=STEP == 9), truncations="no")  # the same ends
+    read(log(without=("terminal",), done=np.arange(60)), **option)  # no flags
+    assert not caplog.messages
+
+
+def test_who_sorted_by_time_is_not_told_to(read, caplog):
+    read(log(SWAPPED, step=STEP, terminal=STEP == 4), order="step")
+    (said,) = caplog.messages
+    assert (
+        said.startswith("episode 0 goes on after row 4, which is marked as an end") and "--order" not in said
+    )
+    assert said.endswith("if they are not, correct the mark")
+
+
+def test_numbers_that_never_occur_are_said_to_be_actions(read, caplog):
+    """A shop's discounts of 10, 20 and 50 percent became 51 actions in silence."""
+    table = log(action=np.array([10, 20, 50])[np.arange(60) % 3])
+    data, _ = read(table)
+    (said,) = caplog.messages
+    assert data.spec.actions == 51
+    assert said.startswith(
+        "only 3 of the 51 numbers from 0 to 50 occur as actions, and all 51 become actions: "
+    )
+    assert "--action-names 10,20,50 (action_names=) makes actions of those that occur" in said
+    data, _ = read(table, action_names="10,20,50")
+    assert data.spec.action_names == (10, 20, 50) and len(caplog.messages) == 1
+    read(log(action=np.array([0, 1, 3])[np.arange(60) % 3]))
+    assert len(caplog.messages) == 1

@@ -134,8 +134,17 @@ def _by_numbers(distinct: np.ndarray, actions_count: int | None) -> Actions:
         check_count(actions_count)
         _check_range(distinct, actions_count)
         return Actions(actions_count)
-    are_sparse = high >= SURELY_FEW and 2 * len(distinct) < high + 1
-    return _mapped(distinct, None) if low < 0 or high >= MOST_DISTINCT or are_sparse else Actions(high + 1)
+    are_sparse = 2 * len(distinct) < high + 1
+    if low < 0 or high >= MOST_DISTINCT or (are_sparse and high >= SURELY_FEW):
+        return _mapped(distinct, None)
+    if are_sparse:
+        names = ",".join(map(str, distinct.tolist()))
+        warn.warning(
+            "only %d of the %d numbers from 0 to %d occur as actions, and all %d become actions: "
+            "--action-names %s (action_names=) makes actions of those that occur, with the numbers 0 to %d",
+            *(len(distinct), high + 1, high, high + 1, names, len(distinct) - 1),
+        )
+    return Actions(high + 1)
 
 
 def _mapped(distinct: np.ndarray, actions_count: int | None) -> Actions:

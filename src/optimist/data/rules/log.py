@@ -60,6 +60,7 @@ class Log:
     spec: Spec | None = None  # if the log declares it, as those do that this package wrote
     actions: Actions | None = None  # the number or the bounds, if the log declares them
     actions_are_named: bool = False  # a log with a spec has the names of its actions, not their numbers
+    is_sorted: bool = False  # its rows were sorted by time, as the user asked
     is_padded: bool = False  # the last rows of truncated episodes hold final observations, and are no steps
     provenance: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # on what was chosen or left out; reading may add some

@@ -94,7 +94,7 @@ class Plan:
         names = {name for name in (*STORED, "episodes") if name in log.columns}
         if FRAMES in names:
             names -= set(OBSERVATIONS)
-        labels, first = EpisodeLabels(), 0
+        labels, first = EpisodeLabels(is_sorted=log.is_sorted), 0
         for part, following in with_following(log.parts(names)):
             if "episodes" in part:
                 part["truncations"] = labels.truncations(part, following, first)
@@ -175,8 +175,9 @@ def _stored(name: str, values: np.ndarray, layout: Layout, dtype: np.dtype, firs
 class EpisodeLabels:
     """The labels of episodes, of which none may come again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_sorted: bool = False) -> None:
         self.seen: set[Any] = set()
+        self.remedy = "correct the mark" if is_sorted else "sort the rows by time (of a table: --order)"
         # A warning about the first episode that goes on after a row that is marked as an end: rows that are
         # not in the order of time look like this, and become many short episodes.
         self.early: str | None = None
@@ -200,8 +201,7 @@ class EpisodeLabels:
             row = int(early[0])
             self.early = (
                 f"episode {in_one_line(labels[row])} goes on after row {row + first}, which is marked as an "
-                "end: the rows after it count as another episode; if they are not, sort the rows by time (of "
-                "a table: --order)"
+                f"end: the rows after it count as another episode; if they are not, {self.remedy}"
             )
         return (last & ~terminal) | truncated
 
@@ -248,7 +248,7 @@ def _check_ends(log: Log) -> None:
 def _check_labelled_ends(log: Log) -> None:
     """Raise DataError for an episode that ends without a terminal step, although no time limit cut it; or
     whose rows are not together or not in order, which looks alike."""
-    labels, first, open_end = EpisodeLabels(), 0, None
+    labels, first, open_end = EpisodeLabels(is_sorted=log.is_sorted), 0, None
     for part, following in with_following(log.parts(["episodes", "terminals"])):
         ends = labels.truncations(part, following, first)
         if open_end is None and ends.any():

@@ -19,6 +19,7 @@ from optimist.data.formats.parquet.tables import Table, is_table, open_table
 from optimist.data.formats.parquet.unused import (
     is_identity,
     is_time,
+    marks_ends,
     refuse_going_back,
     refuse_mixed,
     unused_columns,
@@ -106,7 +107,9 @@ def open(address: str | Path, options: ReadOptions) -> Log:
     rows = _table_rows(address, options)
     notes = _notes(rows)
     apart = {"episodes", "next_observations", "final_observations"} & {*rows.uses}
-    unused = unused_columns(rows.table, rows.left, identities=not apart, times=not rows.times)
+    unused = unused_columns(
+        rows.table, rows.left, identities=not apart, times=not rows.times, ends=rows.terminals is not None
+    )
     with ExitStack() as folders:
         labels = rows.uses.get("episodes", [None])[0]
         order = sorted_rows(rows.table, labels, rows.times) if rows.spec is None else None
@@ -122,7 +125,8 @@ def open(address: str | Path, options: ReadOptions) -> Log:
             refuse_going_back(unused, has_episodes=labels is not None)
         except DataError as problem:
             raise DataError(rows.in_file(str(problem))) from problem
-        doubts = [rows.in_file(str(each)) for each in unused if each.count]
+        doubtful = [each for each in unused if each.count and not (rows.terminals == LAST and each.agrees)]
+        doubts = [rows.in_file(str(each)) for each in doubtful]
         for doubt in doubts:
             warn.warning(doubt)
         provenance: dict[str, Any] = {**rows.names, **({DOUBTS: doubts} if doubts else {})}
@@ -136,6 +140,7 @@ def open(address: str | Path, options: ReadOptions) -> Log:
             asked=options.asked(rows.environment, options.truncations),
             spec=rows.spec,
             actions_are_named=True,
+            is_sorted=bool(rows.times),
             provenance=provenance,
             notes=notes,
             heads=HEADS,
@@ -229,7 +234,8 @@ def _refuse_missing(
     if not missing:
         return
     words = [f"--{name} {'A,B,C' if name == 'observations' else 'COLUMN'}" for name in missing]
-    done, hint = [name for name in kept if name.lower() in ("done", "dones")], ""
+    taken = {use for used in uses.values() for use in used}
+    done, hint = [name for name in kept if marks_ends(name) and name not in taken], ""
     if "terminals" in missing and done:
         hint = f"; --terminals {done[0]} if no time limit is among its ends"
     elif "terminals" in missing and uses["episodes"]:
