@@ -75,3 +75,9 @@ def test_no_two_files_of_tests_have_the_same_name():
     """pytest imports them by their names, and would leave one out with an error."""
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_a_result_without_a_difference_is_said_in_plain_words():
+    """ "No difference is shown": what is not shown to differ may still differ. One old statement is quoted."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md")]
+    assert sum(page.read_text("utf-8").count("told apart") for page in pages) == 1
