@@ -78,6 +78,6 @@ def test_no_two_files_of_tests_have_the_same_name():
 
 
 def test_a_result_without_a_difference_is_said_in_plain_words():
-    """ "No difference is shown": what is not shown to differ may still differ. One old statement is quoted."""
+    """They say that no difference is shown, because there may still be one. One old statement is quoted."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md")]
     assert sum(page.read_text("utf-8").count("told apart") for page in pages) == 1
