@@ -201,16 +201,13 @@ class Analysis:
     @cached_property
     def weighted(self) -> list[Weighted | None]:
         """Importance sampling on each log; None for action vectors."""
-        return [
-            None if known is None else softened(view, self._actions_on(log), known, self.evidence.rewards)
-            for log, (view, known) in enumerate(
-                zip(self._held_steps.views, self.supported.propensities, strict=True)
-            )
-        ]
-
-    def _actions_on(self, log: int) -> list[np.ndarray]:
-        each = zip(self.held, self.candidates, strict=True)
-        return [said.action for said, candidate in each if candidate.log == log]
+        found, whose = list[Weighted | None](), self.evidence.whose.tolist()
+        for log, (view, known) in enumerate(
+            zip(self._held_steps.views, self.supported.propensities, strict=True)
+        ):
+            mine = [said.action for said, owner in zip(self.held, whose, strict=True) if owner == log]
+            found.append(None if known is None else softened(view, mine, known, self.evidence.rewards))
+        return found
 
     def weighted_gain(self, number: int) -> Estimate | None:
         """The gain of a candidate by importance sampling; None if too few episodes tell it."""
@@ -223,17 +220,12 @@ class Analysis:
         return Estimate(*gains[:1], *np.quantile(gains[1:], [0.025, 0.975]))
 
     def of_weighted(self, read: Callable[[Weighted], np.ndarray]) -> np.ndarray:
-        """A column of the weighted estimates, (C,)."""
+        """A column of the weighted estimates, (C,), such as the effective number of episodes."""
         column = np.full(len(self.candidates), np.nan)
         for log, weighted in enumerate(self.weighted):
             if weighted is not None:
                 column[self.evidence.whose == log] = read(weighted)
         return column
-
-    @cached_property
-    def effective_episodes(self) -> np.ndarray:
-        """The number of held-out episodes that importance sampling effectively has, (C,)."""
-        return self.of_weighted(lambda weighted: weighted.effective)
 
 
 def _is_cut(view: View) -> np.ndarray:

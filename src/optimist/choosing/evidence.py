@@ -214,7 +214,17 @@ def read_sources(paths: Iterable[str | Path], allow: Iterable[str] = ()) -> list
         raise UsageError("name at least one run: optimist select RUN [RUN ...]")
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UsageError("a run is named twice: name each run once")
-    sources = [_source(folder, allow) for folder in folders]
+    sources = []
+    for folder in folders:
+        refuse_unless_run(folder)
+        config = read_config(folder)
+        if "fingerprint" not in config.get("dataset", {}) or "training" not in config:
+            learned = "learned from its own play, not from a dataset"
+            raise RunError(f"{folder} {learned}: select among offline runs")
+        if not (steps := kept_steps(folder)):
+            remedy = "train again with --keep-policies above 0, into another folder"
+            raise RunError(f"{folder} keeps no policies: {remedy}")
+        sources.append(Source(load_run(folder, allow, steps[0]), config))
     first = sources[0]
     for other in sources[1:]:
         if other.recording != first.recording:
@@ -223,19 +233,6 @@ def read_sources(paths: Iterable[str | Path], allow: Iterable[str] = ()) -> list
                 "their values cannot be compared; select among runs of one dataset"
             )
     return sources
-
-
-def _source(folder: Path, allow: tuple[str, ...]) -> Source:
-    refuse_unless_run(folder)
-    config = read_config(folder)
-    if "fingerprint" not in config.get("dataset", {}) or "training" not in config:
-        raise RunError(f"{folder} learned from its own play, not from a dataset: select among offline runs")
-    steps = kept_steps(folder)
-    if not steps:
-        raise RunError(
-            f"{folder} keeps no policies: train again with --keep-policies above 0, into another folder"
-        )
-    return Source(load_run(folder, allow, steps[0]), config)
 
 
 def gather(

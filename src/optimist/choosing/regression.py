@@ -55,25 +55,28 @@ class Critic:
 
     def init(self, key) -> Any:
         if self.spec.discrete:
-            params = self._table.init(key, self.spec.observation_shape)
+            params = self._network.init(key, self.spec.observation_shape)
             return {**params, "bias": params["bias"] + self.start}
         (observation,), (action,) = self.spec.observation_shape, self.spec.action_shape
-        *layers, last = self._perceptron.init(key, observation, action)
+        *layers, last = self._network.init(key, observation, action)
         return [*layers, last._replace(bias=last.bias + self.start)]
 
     def __call__(self, params: Any, observation, action) -> Any:
         read = observation if self.inputs is None else self.inputs(observation)
         if self.spec.discrete:
-            return self._table(params, read).columns()[action]
-        return self._perceptron(params, read, Bounds.of(self.spec).share(action))
+            return self._network(params, read).columns()[action]
+        return self._network(params, read, Bounds.of(self.spec).share(action))
 
     @property
-    def _table(self) -> MultiHead:
-        return MultiHead(torso_for(self.spec), self.spec.actions, self.columns, "fan_in")
+    def _network(self) -> Any:
+        return _network_of(self.spec, self.columns, self.columns)
 
-    @property
-    def _perceptron(self) -> Perceptron:
-        return Perceptron(HIDDEN, self.columns)
+
+def _network_of(spec: Spec, columns: int, outputs: int) -> Any:
+    """A table of so many columns for discrete actions, a perceptron of so many outputs for vectors."""
+    if spec.discrete:
+        return MultiHead(torso_for(spec), spec.actions, columns, "fan_in")
+    return Perceptron(HIDDEN, outputs)
 
 
 class Own(NamedTuple):
@@ -134,13 +137,12 @@ class Behaviour:
     inputs: Inputs | None
 
     def init(self, key) -> Any:
-        if self.spec.discrete:
-            return self._table.init(key, self.spec.observation_shape)
-        return self._perceptron.init(key, *self.spec.observation_shape)
+        shape = self.spec.observation_shape
+        return self._network.init(key, shape) if self.spec.discrete else self._network.init(key, *shape)
 
     def __call__(self, params: Any, observation) -> Any:
-        read = observation if self.inputs is None else self.inputs(observation)
-        return self._table(params, read).mean() if self.spec.discrete else self._perceptron(params, read)
+        answer = self._network(params, observation if self.inputs is None else self.inputs(observation))
+        return answer.mean() if self.spec.discrete else answer
 
     def loss(self, params, targets, step, own) -> Any:
         said = self(params, step.observation)
@@ -149,12 +151,8 @@ class Behaviour:
         return ((said - Bounds.of(self.spec).share(step.action)) ** 2).sum()
 
     @property
-    def _table(self) -> MultiHead:
-        return MultiHead(torso_for(self.spec), self.spec.actions, 1, "fan_in")
-
-    @property
-    def _perceptron(self) -> Perceptron:
-        return Perceptron(HIDDEN, len(self.spec.action_low))
+    def _network(self) -> Any:
+        return _network_of(self.spec, 1, len(self.spec.action_low))
 
 
 class Networks(NamedTuple):

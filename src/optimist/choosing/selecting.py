@@ -63,7 +63,7 @@ def select_policy(
     scores = {rule: by.scores(analysis)}
     check_scored(rule, scores[rule])  # before the work for the other scores
     scores |= {name: estimator(name).scores(analysis) for name in available() if name != rule}
-    scores["effective_episodes"] = analysis.effective_episodes
+    scores["effective_episodes"] = analysis.of_weighted(lambda weighted: weighted.effective)
     order = ranked(rule, scores)
     notes = [*doubts(order, scores, [each.name for each in evidence.candidates]), *evidence.notes]
     returns = dict[int, list[float]]()
@@ -72,7 +72,7 @@ def select_policy(
         played = sum(map(len, returns.values()))
         most = f" of at most {episodes}, equally many for each policy of a round," * (played < episodes)
         notes.append(f"{played} real episodes{most} reordered the first {len(returns)} policies")
-    notes += _notes_on_weights(analysis, order[0])
+    notes += _notes_on_weights(analysis, order[0], scores["effective_episodes"][order[0]])
     values = analysis.gains or analysis.values.fqe
     notes += unsettled(updates, analysis.change(order[0]), estimate(values[order[0]]))
     ranking = tuple(_ranked(analysis, scores, number, rule, returns.get(number, ())) for number in order)
@@ -175,7 +175,7 @@ def _by_log(analysis: Analysis, number: int, first: Ranked) -> tuple[bool, str]:
     if held < EPISODES:
         return False, f"held-out episodes: {held}, which are too few; hold out at least {EPISODES}"
     fqe = estimate(analysis.values.fqe[number] - analysis.observed[log])
-    enough = analysis.effective_episodes[number] >= TELLING * held
+    enough = (first.scores["effective_episodes"] or 0) >= TELLING * held
     weighted = analysis.weighted_gain(number) if enough else None
     against = objection(first.gain, fqe, weighted, first.support)
     return not against, against or f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT})"
@@ -201,14 +201,14 @@ def objection(gain: Estimate | None, fqe: Estimate, weighted: Estimate | None, s
     return None
 
 
-def _notes_on_weights(analysis: Analysis, number: int) -> list[str]:
+def _notes_on_weights(analysis: Analysis, number: int, effective: float) -> list[str]:
     """How much importance sampling says about the first policy, and doubts about the logged propensities."""
     log = analysis.candidates[number].log
     logs, weighted = analysis.evidence.logs, analysis.weighted[log]
     if weighted is None:
         return []
-    effective, gain = analysis.effective_episodes[number], analysis.weighted_gain(number)
-    said, held = f"finds a gain of {gain}" if gain else "cannot tell", logs[log].held
+    gain, held = analysis.weighted_gain(number), logs[log].held
+    said = f"finds a gain of {gain}" if gain else "cannot tell"
     cloned = ", by a clone's propensities" if held.timeline.probability is None else ""
     line = (
         f"importance sampling {said}{cloned}, if the first policy acts in {1 - weighted.soft:.0%} of the "

@@ -1,7 +1,7 @@
 """`optimist data ...`: describe, check, import, export and share datasets. Nothing here needs JAX."""
 
 import json as json_text
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -168,6 +168,7 @@ def import_logs(
 ) -> None:
     """Convert logs of another program into a dataset."""
     from optimist.data import formats
+    from optimist.training.terminal import Bar
 
     module = formats.find(format)
     options = module.ReadOptions(**settings)
@@ -183,30 +184,21 @@ def import_logs(
         from optimist.data.intake import discard_unfinished
 
         discard_unfinished(out)
-    summary = _with_bar(lambda show: module.read(address, out, options, show))
+    with ExitStack() as stack:
+        bars = list[Any]()
+
+        def show(done: int, total: int) -> None:
+            """The length is known once something is read."""
+            if not bars:
+                bars.append(stack.enter_context(Bar("import", total, "entry", done)))
+            bars[0].update(done)
+
+        summary = module.read(address, out, options, show)
     first, *more = summary.lines()
     print(f"{first}: {out}", *more, sep="\n")
     if hasattr(options, "environment"):
         named = getattr(summary, "environment", None) or options.environment
         print(f"environment: {named or 'unknown; --environment names one, such as gym/CartPole-v1'}")
-
-
-def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
-    """The result of `read`, with a progress bar once the length is known."""
-    from optimist.training.terminal import Bar
-
-    bars: list[Bar] = []
-
-    def show(done: int, total: int) -> None:
-        if not bars:
-            bars.append(Bar("import", total, "entry", done).__enter__())
-        bars[0].update(done)
-
-    try:
-        return read(show)
-    finally:
-        for bar in bars:
-            bar.__exit__()
 
 
 def game_of(address: str) -> str:

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from optimist import plugins
 from optimist.cli.words import settings_of
 from optimist.errors import DataError, UsageError, did_you_mean
 
@@ -29,22 +30,25 @@ def kept(make: Callable[[], Table]) -> Callable[[], Table]:
 
     @cache
     def table() -> Table:
-        file = _cache_folder() / f"{make.__name__}-{_hash_of(str(PACKAGE))}.json"
+        # The folder is as in data/machine.py, whose package imports NumPy.
+        cached = (
+            Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "optimist" / "words"
+        )
+        file = cached / f"{make.__name__}-{_hash_of(str(PACKAGE))}.json"
         with contextlib.suppress(OSError, ValueError):
             mark, _, text = file.read_text("utf-8").partition("\n")
             if mark == _hash_of(_code_state() + text):
                 return json.loads(text)
         text = json.dumps(make())
         with contextlib.suppress(OSError):
-            _write(file, f"{_hash_of(_code_state() + text)}\n{text}")
+            cached.mkdir(parents=True, exist_ok=True)
+            descriptor, partial = tempfile.mkstemp(dir=cached)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(f"{_hash_of(_code_state() + text)}\n{text}")
+            os.replace(partial, file)  # whole: another process may read or write it at the same time
         return json.loads(text)
 
     return table
-
-
-def _cache_folder() -> Path:
-    """As in data/machine.py, whose package imports NumPy."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "optimist" / "words"
 
 
 def _hash_of(text: str) -> str:
@@ -56,15 +60,6 @@ def _code_state() -> str:
     """The sizes and times of all files of the package."""
     files = sorted((str(path), path.stat()) for path in PACKAGE.rglob("*.py"))
     return "".join(f"{path} {state.st_size} {state.st_mtime_ns}\n" for path, state in files)
-
-
-def _write(file: Path, text: str) -> None:
-    """Write the file whole: another process may read it or write it at the same time."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=file.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.replace(partial, file)
 
 
 @kept
@@ -131,13 +126,9 @@ def recipes() -> Table:
 def agent(name: str) -> Table:
     """The entry of an agent; an agent of another package (module:Name or entry point) is imported."""
     plain = name.replace("-", "_").lower()
-    if plain in agents():
-        return agents()[plain]
-    from optimist import plugins
-
-    if not plugins.is_address(name) and name not in plugins.names("agents"):
+    if plain not in agents() and not plugins.is_address(name) and name not in plugins.names("agents"):
         plugins.find("agents", plain)  # raises, with the known names
-    return _agent(name)
+    return agents().get(plain) or _agent(name)
 
 
 def format(name: str) -> Table:

@@ -1,6 +1,5 @@
 """The command line: runs a command, and prints an error as one line with an exit code."""
 
-import importlib.metadata
 import logging
 import os
 import sys
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, NamedTuple
 
+import optimist
 from optimist import api, plugins
 from optimist.cli import data, learning, listing, runs, study
 from optimist.cli.words import HELP, CommandLine, call, in_columns, words_of, wrapped
@@ -206,44 +206,34 @@ def split(words: list[str]) -> tuple[str, list[str]]:
     return name, words[len(name.split()) :]
 
 
-def _perform_group(name: str, typed: list[str]) -> None:
+def _perform_group(group: str, typed: list[str]) -> None:
     """Print the help of all commands, or of those of a group; UsageError if another word is typed."""
-    if typed == ["--version"] and not name:
-        print(_version())
-    elif typed[:1] and typed[0] not in (*HELP, "help"):
-        whole = f"{name} {typed[0]}".strip()
+    if typed == ["--version"] and not group:
+        print(optimist.__version__)
+        return
+    abouts = {
+        name: _first_sentence((command.face or command.run).__doc__) for name, command in COMMANDS.items()
+    }
+    if group:
+        begin, about, after = f"{group} ", GROUPS[group], ""
+        commands = {name.removeprefix(begin): text for name, text in abouts.items() if name.startswith(begin)}
+    else:
+        begin, about, after = "", DESCRIPTION, f"\n\n{EPILOG}"
+        first = dict.fromkeys(name.partition(" ")[0] for name in abouts)
+        commands = {name: abouts.get(name) or _first_sentence(GROUPS[name]) for name in first}
+    if typed and typed[0] not in (*HELP, "help"):
         if typed[0].startswith("-"):
             hint = did_you_mean(typed[0], ["--version", "--help"])
-            raise UsageError(f'optimist{f" {name}" * bool(name)} has no option "{typed[0]}": {hint}')
-        what = f'"{whole}"' if name else f'command "{whole}"'
-        raise UsageError(f"there is no {what}: {did_you_mean(typed[0], _commands(name))}")
-    else:
-        print(_group_help(name))
+            raise UsageError(f'{f"optimist {group}".strip()} has no option "{typed[0]}": {hint}')
+        what = "" if group else "command "
+        raise UsageError(f'there is no {what}"{begin}{typed[0]}": {did_you_mean(typed[0], commands)}')
+    listed = wrapped(in_columns(commands))
+    print(f"usage: optimist {begin}COMMAND ...\n\n{about}\n\ncommands:\n{listed}{after}")
 
 
-def _commands(group: str) -> dict[str, str]:
-    """The commands of a group, or all at the top, each with a line about it."""
-    about = {name: _about(command.face or command.run) for name, command in COMMANDS.items()}
-    if group:
-        begin = f"{group} "
-        return {name.removeprefix(begin): text for name, text in about.items() if name.startswith(begin)}
-    first = dict.fromkeys(name.partition(" ")[0] for name in about)
-    return {name: about.get(name) or _first_sentence(GROUPS[name]) for name in first}
-
-
-def _about(function: Callable[..., Any]) -> str:
-    return _first_sentence(" ".join((function.__doc__ or "").split()))
-
-
-def _first_sentence(text: str) -> str:
-    sentence = text.partition(". ")[0].rstrip(".")
+def _first_sentence(text: str | None) -> str:
+    sentence = " ".join((text or "").split()).partition(". ")[0].rstrip(".")
     return sentence[:1].lower() + sentence[1:]
-
-
-def _group_help(name: str) -> str:
-    about, after = (GROUPS[name], "") if name else (DESCRIPTION, f"\n\n{EPILOG}")
-    commands = wrapped(in_columns(_commands(name)))
-    return f"usage: optimist {f'{name} ' * bool(name)}COMMAND ...\n\n{about}\n\ncommands:\n{commands}{after}"
 
 
 def _with_home(word: str) -> str:
@@ -267,10 +257,3 @@ def _with_own_roms(words: list[str]) -> list[str]:
         raise UsageError(f'--roms "{folder}" is not a folder: name one with ROMs such as breakout.bin')
     os.environ["OPTIMIST_ROMS"] = folder
     return words[:place] + words[place + 2 :]
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("optimist-rl")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown: the package is not installed"

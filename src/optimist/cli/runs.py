@@ -190,24 +190,18 @@ def report(
     page = out or run / "report.html"
     if page.is_dir():
         raise UsageError(f"{page} is a folder: name a file, as in --out {page / 'page.html'}")
-    _refuse_other_folders(run)
+    if not (run / "config.toml").exists():
+        if (run / "manifest.json").exists():
+            line = command_line("data", "report", run, "--out", "page.html")
+            raise UsageError(f"{run} is a dataset, not a run: {line}")
+        if (run / "study.json").exists():
+            raise UsageError(f"{run} is a study, not a run: {command_line('study', 'report', run)}")
     from optimist.studies.report.run_report import write_run_report
 
     warned = write_run_report(run, page, command=command)
     print(f"wrote {page}")
     for each in warned:
         print(f"warning: {each}")
-
-
-def _refuse_other_folders(folder: Path) -> None:
-    """Raise UsageError for a folder whose page another command writes."""
-    if (folder / "config.toml").exists():
-        return
-    if (folder / "manifest.json").exists():
-        page = command_line("data", "report", folder, "--out", "page.html")
-        raise UsageError(f"{folder} is a dataset, not a run: {page}")
-    if (folder / "study.json").exists():
-        raise UsageError(f"{folder} is a study, not a run: {command_line('study', 'report', folder)}")
 
 
 def push(
