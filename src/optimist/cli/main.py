@@ -1,5 +1,6 @@
 """The command line: runs a command, and prints an error as one line with an exit code."""
 
+import importlib.metadata
 import logging
 import os
 import sys
@@ -8,7 +9,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, NamedTuple
 
-import optimist
 from optimist import api, plugins
 from optimist.cli import data, learning, listing, runs, study
 from optimist.cli.words import HELP, CommandLine, call, in_columns, words_of, wrapped
@@ -122,6 +122,8 @@ def _answer(problem: Exception) -> tuple[str | None, int]:
     """The line about an error that the user can correct, and the exit code; no line for any other."""
     if isinstance(problem, OptimistError):
         return str(problem), problem.exit_code
+    if isinstance(problem, importlib.metadata.PackageNotFoundError):
+        return "the version is unknown: the package is not installed", 1
     if line := plugins.failure(problem):
         return line, 1
     if line := _platform_failure():
@@ -209,7 +211,7 @@ def split(words: list[str]) -> tuple[str, list[str]]:
 def _perform_group(group: str, typed: list[str]) -> None:
     """Print the help of all commands, or of those of a group; UsageError if another word is typed."""
     if typed == ["--version"] and not group:
-        print(optimist.__version__)
+        print(importlib.metadata.version("optimist-rl"))
         return
     abouts = {
         name: _first_sentence((command.face or command.run).__doc__) for name, command in COMMANDS.items()
