@@ -311,6 +311,6 @@ def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     facts.write_text(text.replace('\\"Discrete\\"', '\\"Text\\"'))
     assert "Text spaces are not supported" in FORMAT.verify(tmp_path / "out").problems[0]
     facts.write_text("{")
-    assert "is not readable" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "is not a readable table of facts" in FORMAT.verify(tmp_path / "out").problems[0]
     with pytest.raises(UsageError, match="write namespace/name-v0"):
         FORMAT.WriteOptions(id="a b")

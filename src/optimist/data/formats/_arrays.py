@@ -56,6 +56,18 @@ class ArrayFacts:
 
 
 @dataclass(frozen=True)
+class GameFacts:
+    """Facts about the log of an Atari game."""
+
+    environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
+    actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
+
+    def __post_init__(self) -> None:
+        if self.actions_count is not None and self.actions_count < 1:
+            raise DataError(f"{self.actions_count} actions: give the game's number of actions, at least 1")
+
+
+@dataclass(frozen=True)
 class NamedArrayFacts(ArrayFacts):
     """Facts that are not in the arrays."""
 

@@ -58,7 +58,7 @@ def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
         for suffix, (added, counted) in enumerate(_dumps(len(stream), capacity)):
             dump = Dump(suffix, added, capacity, stream.frame, added % capacity)
             _write_dump(stream, partial, dump, counted, options.level)
-    return Written(int(stream.lengths.sum()), len(stream.lengths), tuple(stream.losses()))
+    return Written(int(stream.lengths.sum()), len(stream.lengths), tuple(stream.losses(dataset)))
 
 
 def _dumps(entries: int, capacity: int) -> Iterator[tuple[int, int]]:
@@ -86,10 +86,6 @@ class Stream:
         rows = PADDING + self.lengths
         rows[-1] += self.open
         self.borders = np.concatenate([[0], np.cumsum(rows)])
-        self._left_out = (max(0, len(unfinished) - 1), len(dataset) - int(self.lengths.sum()))
-        begins = self.timeline.episode_starts[self.timeline.episode_of(self.starts)] == self.starts
-        self._begun_late = int((~begins).sum())
-        self._truncated = int((episodes.truncated & ~episodes.terminal).sum())
 
     def __len__(self) -> int:
         return int(self.borders[-1])
@@ -119,18 +115,21 @@ class Stream:
         terminal[rows] = self.timeline.terminal[steps] | self.timeline.truncated[steps]
         return {"action": action, "reward": reward, "terminal": terminal}
 
-    def losses(self) -> list[str]:
+    def losses(self, dataset: Dataset) -> list[str]:
         """One line for each kind of difference between the logs and the dataset."""
+        timeline, episodes = self.timeline, dataset.episodes
         clipped = sum(
-            int((np.abs(self.timeline.reward[start : start + length]) > 1).sum())
+            int((np.abs(timeline.reward[start : start + length]) > 1).sum())
             for start, length in zip(self.starts, self.lengths, strict=True)
         )
-        unfinished, steps = self._left_out
+        steps = len(dataset) - int(self.lengths.sum())
         said = {
-            f"unfinished episodes left out, with {steps:,} steps": unfinished,
-            "time-outs written as ends of the game": self._truncated,
+            f"unfinished episodes left out, with {steps:,} steps": len(dataset.starts) - len(self.starts),
+            "time-outs written as ends of the game": (episodes.truncated & ~episodes.terminal).sum(),
             "rewards clipped to [-1, 1]": clipped,
-            "episodes without their first steps, which are not in this view": self._begun_late,
+            "episodes without their first steps, which are not in this view": (
+                timeline.episode_starts[timeline.episode_of(self.starts)] != self.starts
+            ).sum(),
         }
         return [f"{count:,} {what}" for what, count in said.items() if count]
 

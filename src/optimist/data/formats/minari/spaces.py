@@ -19,6 +19,10 @@ from optimist.data.rules.actions import check_count
 from optimist.data.rules.log import Actions
 from optimist.errors import DataError, in_one_line
 
+DATA, METADATA = "main_data.hdf5", "metadata.json"  # the files of a dataset
+# The allowed actions, also of the final state: among the infos, as in Gymnasium, or a part of the
+# observations, as in PettingZoo.
+MASK = "action_mask"
 SMALLEST_IMAGE = 32  # pixels; Minari encodes images as JPEG from this size on
 LARGEST = 2**24  # numbers of one observation; metadata of a few bytes can claim any
 

@@ -16,7 +16,7 @@ from optimist.data.disk.files import built_beside, make_folder
 from optimist.data.formats import _hdf5
 from optimist.data.formats._incoming import OURS
 from optimist.data.formats._outgoing import Written, frames_of, left_out, signature, truncations, written
-from optimist.data.formats.minari.reading import DATA, MASK, METADATA
+from optimist.data.formats.minari.spaces import DATA, MASK, METADATA
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError

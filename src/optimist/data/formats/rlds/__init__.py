@@ -12,13 +12,13 @@ Of the last row of an episode only the observation counts: it is the final one.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from optimist.data.disk.files import refuse_links
+from optimist.data.formats._arrays import GameFacts as ReadOptions
 from optimist.data.formats._bytes import pixels
 from optimist.data.formats._incoming import BYTES_AT_ONCE, gathered
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
@@ -33,14 +33,6 @@ LAYOUTS = {
     "episodes": ("observations", "actions", "discounts"),
     "TFDS episodes": ("steps/observation", "steps/action", "steps/reward", "steps/is_terminal"),
 }
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options of an import."""
-
-    environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
-    actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
 
 
 def files_of(address: str | Path) -> list[Path]:
