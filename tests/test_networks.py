@@ -83,7 +83,7 @@ CONVOLUTIONS = {
 
 
 @pytest.mark.parametrize("form", [convolve, convolve_by_rows])
-@pytest.mark.parametrize("size", [(10, 10), (21, 21), (13, 8), (11, 23)], ids=str)
+@pytest.mark.parametrize("size", [(21, 21), (13, 8)], ids=str)
 @pytest.mark.parametrize("convolution", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 def test_convolve_is_the_librarys_convolution(convolution, size, form):
     assert_same_convolution(convolution, (*size, 3), form=form)
@@ -126,34 +126,6 @@ def test_an_image_of_bytes_is_one_of_numbers_from_0_to_1(subject):
     found, expected = jax.jit(lambda: (both_ways(image), both_ways(image / 255)))()
     for mine, reference in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=2e-5 * np.abs(reference).max())
-
-
-def products_of_windows(torso: LayeredTorso, layers: list[Layer], observation):
-    """The features of a torso whose convolutions are all `convolve`."""
-    x = observation / 255
-    for layer, convolution in zip(layers, torso.convolutions, strict=False):
-        x = jax.nn.relu(convolve(layer, x, convolution))
-    last = layers[-1]
-    return jax.nn.relu(x.reshape(-1) @ last.weight + last.bias)
-
-
-@pytest.mark.slow
-def test_the_atari_network_is_the_same_with_whole_windows():
-    """Features and gradients of a minibatch; the sums have another order, so the last digits differ."""
-    torso, rng = TORSOS["nature"], np.random.default_rng(0)
-    layers = torso.init(jax.random.PRNGKey(0), ATARI.observation_shape, "glorot")
-    images = jnp.asarray(rng.integers(0, 256, (3, *ATARI.observation_shape)), jnp.uint8)
-    direction = jnp.float32(rng.normal(size=(3, 512)))
-
-    def both_ways(one):
-        features, pull = jax.vjp(lambda layers: jax.vmap(partial(one, layers))(images), layers)
-        return features, pull(direction)
-
-    found, expected = (
-        jax.jit(partial(both_ways, one))() for one in (torso, partial(products_of_windows, torso))
-    )
-    for mine, reference in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-5 * np.abs(reference).max())
 
 
 def is_by_rows(torso: LayeredTorso, spec: Spec) -> bool:
@@ -213,16 +185,7 @@ def features(torso: LayeredTorso, spec: Spec):
     [
         ("mlp", CARTPOLE, 1, (4 * 64 + 64) + (64 * 64 + 64) + (64 * 2 + 2)),
         ("minatar", MINATAR, 1, (3 * 3 * 4 * 16 + 16) + (8 * 8 * 16 * 128 + 128) + (128 * 6 + 6)),
-        (
-            "nature",
-            ATARI,
-            200,
-            (8 * 8 * 4 * 32 + 32)
-            + (4 * 4 * 32 * 64 + 64)
-            + (3 * 3 * 64 * 64 + 64)
-            + (7744 * 512 + 512)
-            + (512 * 4 * 200 + 4 * 200),
-        ),
+        ("nature", ATARI, 200, 8_224 + 32_832 + 36_928 + (7744 * 512 + 512) + (512 * 4 * 200 + 4 * 200)),
     ],
 )
 def test_parameters_are_as_many_as_counted_by_hand(name, spec, columns, count):
@@ -280,6 +243,10 @@ def test_bytes_are_scaled_to_one_inside_and_other_types_are_not():
     np.testing.assert_allclose(torso(layers, jnp.float32(cells)), by_hand(cells), rtol=1e-5, atol=1e-4)
     bits = np.array([True, False, True, True])
     np.testing.assert_allclose(torso(layers, jnp.array(bits)), by_hand(bits * 1.0), rtol=1e-5, atol=1e-6)
+    network = Perceptron((5,), 2)
+    params, action = network.init(jax.random.PRNGKey(0), 4, 1), jnp.array([0.5])
+    expected = network(params, jnp.float32(cells / 255), action)
+    np.testing.assert_allclose(network(params, jnp.uint8(cells), action), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 200])
@@ -365,14 +332,6 @@ def test_heads_may_start_as_one_shared_head_plus_their_own(spread):
     assert np.asarray(alone).mean(axis=2).std() < 0.1 * shared.std()
 
 
-def test_dense_layers_read_bytes_as_numbers_from_0_to_1():
-    network = Perceptron((5,), 2)
-    layers = network.init(jax.random.PRNGKey(0), 3, 1)
-    bytes_, action = jnp.array([0, 51, 255], jnp.uint8), jnp.array([0.5])
-    expected = network(layers, jnp.array([0, 0.2, 1]), action)
-    np.testing.assert_allclose(network(layers, bytes_, action), expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("late", [False, True])
 def test_the_last_part_of_the_input_may_enter_at_the_second_layer(late):
     network = Perceptron((5, 3), 2, late=late)
@@ -405,15 +364,6 @@ def test_the_gradient_of_a_column_stays_in_its_own_network(column):
     assert np.any(torso[0].weight != 0)  # heads of one network do share a torso
 
 
-def test_a_linear_network_over_one_hot_states_is_a_table_of_values():
-    network = MultiHead(TORSOS["linear"], actions=3, columns=1, initializer="glorot")
-    params = network.init(jax.random.PRNGKey(0), (4,))
-    assert params["torso"] == []
-    for state in range(4):
-        table = network(params, np.eye(4, dtype=np.float32)[state])
-        np.testing.assert_allclose(table.columns(), params["weight"][state], rtol=1e-6)
-
-
 def test_the_network_is_chosen_by_the_observations():
     assert torso_for(ATARI) is TORSOS["nature"]
     assert torso_for(MINATAR) is TORSOS["minatar"]
@@ -421,19 +371,16 @@ def test_the_network_is_chosen_by_the_observations():
     assert torso_for(MINATAR, "mlp") is TORSOS["mlp"]
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_one():
+def test_an_unknown_name_is_answered_with_the_nearest_one_and_vectors_with_another_network():
     with pytest.raises(UsageError, match='there is no torso "natur": did you mean "nature"'):
         torso_for(ATARI, "natur")
     with pytest.raises(UsageError, match='unknown initializer "glorott": did you mean "glorot"'):
         initial_weight(jax.random.PRNGKey(0), (2, 2), "glorott")
     with pytest.raises(UsageError, match="known: auto, linear, minatar, mlp, nature"):
         torso_for(ATARI, "zzz")
-
-
-@pytest.mark.parametrize("name", ["nature", "minatar"])
-def test_an_image_network_refuses_vectors(name):
-    with pytest.raises(UsageError, match=f'"{name}" network needs images.*use "mlp"'):
-        torso_for(CARTPOLE, name)
+    for name in ("nature", "minatar"):
+        with pytest.raises(UsageError, match=f'"{name}" network needs images.*use "mlp"'):
+            torso_for(CARTPOLE, name)
 
 
 def test_widths_are_an_option_of_every_network():

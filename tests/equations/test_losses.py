@@ -91,29 +91,6 @@ def test_the_given_derivative_is_the_derived_one(size):
     np.testing.assert_allclose(gradient, plain_gradient(quantiles, targets), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_given_derivative_is_the_slope_of_the_loops(size):
-    quantiles, targets = (array.tolist() for array in quantiles_and_targets(size))
-    gradient = jax.grad(quantile_huber)(jnp.array(quantiles), jnp.array(targets))
-    for i in range(len(quantiles)):
-        above, below = list(quantiles), list(quantiles)
-        above[i] += 1e-6
-        below[i] -= 1e-6
-        rise = quantile_huber_by_loops(above, targets) - quantile_huber_by_loops(below, targets)
-        np.testing.assert_allclose(gradient[i], rise / 2e-6, rtol=1e-4, atol=1e-6)
-
-
-def test_a_batch_of_quantile_losses_is_each_loss_alone():
-    quantiles, targets = quantiles_and_targets((12, 15))
-    quantiles, targets = quantiles.reshape(3, 4), targets.reshape(3, 5)
-    both = jax.value_and_grad(quantile_huber)
-    losses, slopes = jax.vmap(both)(quantiles, targets)
-    for row in range(3):
-        loss, slope = both(quantiles[row], targets[row])
-        np.testing.assert_allclose(losses[row], loss, rtol=1e-6)
-        np.testing.assert_allclose(slopes[row], slope, rtol=1e-6, atol=1e-8)
-
-
 def projection_by_loops(support, probabilities, atoms) -> list[float]:
     """Bellemare et al. 2017, algorithm 1: a point gives its mass to the atoms below and above it.
 
@@ -193,14 +170,6 @@ def test_convex_weights_are_uniform_draws_over_their_sum(count):
         assert min(weights) >= 0
         np.testing.assert_allclose(sum(weights), 1, rtol=1e-5)
         np.testing.assert_allclose(weights, [draw / sum(draws) for draw in draws], rtol=1e-5)
-
-
-@pytest.mark.parametrize("count", [50, 200])
-def test_convex_weights_concentrate_as_columns_grow(count):
-    """A uniform draw has deviation 1/sqrt(12) and the sum is about K/2, so a weight has 0.58/K."""
-    keys = jax.random.split(jax.random.PRNGKey(0), 500)
-    weights = jax.vmap(lambda key: random_convex_weights(key, count))(keys)
-    np.testing.assert_allclose(np.std(weights), 0.577 / count, rtol=0.03)
 
 
 def test_one_convex_weight_is_one_even_when_the_draw_is_zero():

@@ -30,12 +30,10 @@ def test_every_column_is_a_convex_combination(kind, count, heads):
 def test_uniform_is_the_papers_construction():
     """Uniform draws over their sum (Agarwal et al. 2020, section 4.2); each combination has its own key."""
     key = jax.random.PRNGKey(4)
-    weights = Mixture("uniform", count=3).draw(key, 4)
-    for column, own_key in enumerate(jax.random.split(key, 3)):
-        np.testing.assert_allclose(weights[:, column], random_convex_weights(own_key, 4), rtol=1e-6)
-        numbers = jax.random.uniform(own_key, (4,)).tolist()
-        expected = [number / sum(numbers) for number in numbers]
-        np.testing.assert_allclose(weights[:, column], expected, rtol=1e-5)
+    for column, own_key in zip(
+        Mixture("uniform", count=3).draw(key, 4).T, jax.random.split(key, 3), strict=True
+    ):
+        np.testing.assert_allclose(column, random_convex_weights(own_key, 4), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "dirichlet"])
@@ -68,14 +66,6 @@ def test_a_dirichlet_spreads_as_its_formula_says(concentration):
     np.testing.assert_allclose(weights.var(), 3 / (16 * (4 * concentration + 1)), rtol=0.1)
 
 
-def test_a_concentrated_dirichlet_is_the_mean_and_a_dilute_one_is_one_hot():
-    np.testing.assert_allclose(
-        draws(Mixture("dirichlet", 1e6), heads=4), np.full((MANY, 4), 1 / 4), atol=0.002
-    )
-    largest = draws(Mixture("dirichlet", 1e-3), heads=4).max(axis=1)
-    assert np.mean(largest > 0.999) > 0.97
-
-
 @pytest.mark.parametrize("kind", ["uniform", "dirichlet", "one_hot"])
 def test_a_draw_is_its_keys_alone_and_its_columns_are_independent(kind):
     mixture = Mixture(kind, count=50)
@@ -91,14 +81,11 @@ def test_a_draw_is_its_keys_alone_and_its_columns_are_independent(kind):
     ("settings", "message"),
     [
         ({"kind": "unifrom"}, 'unknown mixture "unifrom": did you mean "uniform"'),
-        ({"kind": "onehot"}, 'did you mean "one_hot"'),
         ({"kind": "zzz"}, "known: dirichlet, mean, one_hot, uniform"),
         ({"kind": "dirichlet", "concentration": 0.0}, "concentration 0.0.*above 0"),
-        ({"kind": "dirichlet", "concentration": -1.0}, "concentration -1.0.*above 0"),
         ({"kind": "dirichlet", "concentration": float("nan")}, "concentration nan"),
         ({"kind": "dirichlet", "concentration": float("inf")}, "concentration inf"),
         ({"count": 0}, "count 0.*at least 1"),
-        ({"count": -2}, "count -2.*at least 1"),
     ],
     ids=str,
 )

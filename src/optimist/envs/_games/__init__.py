@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -37,6 +38,12 @@ class Game(Protocol):
 
 def named(game: str) -> Game:
     return import_module(f"{__name__}.{game}")  # type: ignore[return-value]
+
+
+def started(state: Any) -> Any:
+    """A state of plain numbers as one of arrays: counts have 32 bits."""
+    kinds = {int: jnp.int32, bool: bool}
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, kinds.get(type(leaf))), state)
 
 
 def cell(x: Any, y: Any) -> Any:
@@ -67,12 +74,6 @@ def walked(place: Any, move: Any, back: int, forth: int, lowest: int = 0, highes
 def one_of(luck: Any, count: Any) -> Any:
     """A whole number below `count`."""
     return jnp.floor(luck * count).astype(jnp.int32)
-
-
-def first(marked: Any) -> Any:
-    """Only the mark with the lowest index."""
-    index = np.arange(len(marked))
-    return marked & (index == jnp.where(marked, index, len(index)).min())
 
 
 def shifted(board: Any, rows: int = 0, columns: int = 0) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.envs._games import LAST, Move, ahead, cell, cells, one_of, outside, walked
+from optimist.envs._games import LAST, Move, ahead, cell, cells, one_of, outside, started, walked
 
 ACTIONS = (Move.NOTHING, Move.LEFT, Move.UP, Move.RIGHT, Move.DOWN)
 CHANNELS = 4
@@ -14,37 +14,26 @@ ROWS = np.arange(1, LAST)  # each has room for one object
 SPAWN_EVERY, MOVE_EVERY, RAMP_EVERY = 10, 5, 100  # steps; the first two shrink
 
 
+NOBODY = np.zeros(len(ROWS), bool)
+
+
 class Asterix(NamedTuple):
-    x: Any
-    y: Any
-    there: Any  # whether each row has an object; the next three describe it
-    place: Any
-    right: Any
-    gold: Any
-    spawn_every: Any
-    until_spawn: Any
-    move_every: Any
-    until_move: Any
-    until_ramp: Any
-    ramps: Any
+    x: Any = 5
+    y: Any = 5
+    there: Any = NOBODY  # whether each row has an object; the next three describe it
+    place: Any = NOBODY.astype(np.int32)
+    right: Any = NOBODY
+    gold: Any = NOBODY
+    spawn_every: Any = SPAWN_EVERY
+    until_spawn: Any = SPAWN_EVERY
+    move_every: Any = MOVE_EVERY
+    until_move: Any = MOVE_EVERY
+    until_ramp: Any = RAMP_EVERY
+    ramps: Any = 0
 
 
 def begin(luck) -> Asterix:
-    nobody = jnp.zeros(len(ROWS), bool)
-    return Asterix(
-        x=jnp.int32(5),
-        y=jnp.int32(5),
-        there=nobody,
-        place=nobody.astype(jnp.int32),
-        right=nobody,
-        gold=nobody,
-        spawn_every=jnp.int32(SPAWN_EVERY),
-        until_spawn=jnp.int32(SPAWN_EVERY),
-        move_every=jnp.int32(MOVE_EVERY),
-        until_move=jnp.int32(MOVE_EVERY),
-        until_ramp=jnp.int32(RAMP_EVERY),
-        ramps=jnp.int32(0),
-    )
+    return started(Asterix())
 
 
 def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:

@@ -3,40 +3,35 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
-from optimist.envs._games import LAST, ROW, SIDE, Move, ahead, cell, outside, walked
+from optimist.envs._games import LAST, ROW, SIDE, Move, ahead, cell, outside, started, walked
 
 ACTIONS = (Move.NOTHING, Move.LEFT, Move.RIGHT)
 CHANNELS = 4
 LUCK_OF_A_STEP, LUCK_OF_A_START = 0, 1
 
 
+WALL = np.broadcast_to((ROW >= 1) & (ROW < 4), (SIDE, SIDE))
+
+
 class Breakout(NamedTuple):
-    paddle: Any
+    """At the start of an episode the ball comes from the left or from the right."""
+
     x: Any
-    y: Any
     right: Any
-    down: Any
     last_x: Any
-    last_y: Any
-    bricks: Any
-    striking: Any  # the ball met a brick in the last step: it breaks the next one only after a step without
+    y: Any = 3
+    last_y: Any = 3
+    down: Any = True
+    paddle: Any = 4
+    bricks: Any = WALL
+    striking: Any = False  # the ball met a brick in the last step: it breaks the next after a step without
 
 
 def begin(luck) -> Breakout:
-    from_left, row = luck[0] < 0.5, jnp.int32(3)
-    x = jnp.where(from_left, 0, LAST)
-    return Breakout(
-        paddle=jnp.int32(4),
-        x=x,
-        y=row,
-        right=from_left,
-        down=jnp.bool_(True),
-        last_x=x,
-        last_y=row,
-        bricks=_wall(),
-        striking=jnp.bool_(False),
-    )
+    x = jnp.where(luck[0] < 0.5, 0, LAST)
+    return started(Breakout(x, right=luck[0] < 0.5, last_x=x))
 
 
 def step(was: Breakout, move, luck) -> tuple[Breakout, Any, Any]:
@@ -50,7 +45,7 @@ def step(was: Breakout, move, luck) -> tuple[Breakout, Any, Any]:
     struck = brick & ~was.striking
     bottom = ~ceiling & ~brick & (y == LAST)
     bricks = was.bricks & ~(here & struck)
-    bricks |= _wall() & bottom & ~bricks.any()
+    bricks |= WALL & bottom & ~bricks.any()
 
     caught = bottom & (was.x == paddle)
     clipped = bottom & ~caught & (x == paddle)  # it hits the edge of the paddle and goes back
@@ -71,7 +66,3 @@ def step(was: Breakout, move, luck) -> tuple[Breakout, Any, Any]:
 def picture(now: Breakout) -> Any:
     paddle, ball, trail = cell(now.paddle, LAST), cell(now.x, now.y), cell(now.last_x, now.last_y)
     return jnp.stack([paddle, ball, trail, now.bricks], axis=-1)
-
-
-def _wall() -> Any:
-    return jnp.broadcast_to((ROW >= 1) & (ROW < 4), (SIDE, SIDE))

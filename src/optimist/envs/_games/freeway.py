@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.envs._games import LAST, SIDE, Move, cell, cells, one_of, ticked, walked
+from optimist.envs._games import LAST, SIDE, Move, cell, cells, one_of, started, ticked, walked
 
 ACTIONS = (Move.NOTHING, Move.UP, Move.DOWN)
 CHANNELS = 7
@@ -19,24 +19,17 @@ STEPS = 2_500
 
 
 class Freeway(NamedTuple):
-    y: Any
-    rest: Any
-    steps_left: Any
-    x: Any  # of the cars
-    pace: Any  # steps between two moves; negative to the left
+    pace: Any  # of the cars, steps between two moves; negative to the left
     wait: Any
+    x: Any = np.zeros(CARS, np.int32)  # of the cars
+    y: Any = LAST
+    rest: Any = REST
+    steps_left: Any = STEPS
 
 
 def begin(luck) -> Freeway:
     pace = _paces(luck)
-    return Freeway(
-        y=jnp.int32(LAST),
-        rest=jnp.int32(REST),
-        steps_left=jnp.int32(STEPS),
-        x=jnp.zeros(CARS, jnp.int32),
-        pace=pace,
-        wait=abs(pace),
-    )
+    return started(Freeway(pace, wait=abs(pace)))
 
 
 def step(was: Freeway, move, luck) -> tuple[Freeway, Any, Any]:

@@ -18,10 +18,10 @@ from optimist.envs._games import (
     ahead,
     cell,
     cells,
-    first,
     one_of,
     outside,
     shifted,
+    started,
     ticked,
     walked,
 )
@@ -60,50 +60,36 @@ class Shots(NamedTuple):
     right: Any
 
 
+def nobody(slots: int, kind: Any = Shoal) -> Any:
+    """Empty slots."""
+    booleans = {"there", "right"}
+    return kind(*(np.zeros(slots, bool if field in booleans else np.int32) for field in kind._fields))
+
+
 class Seaquest(NamedTuple):
-    time: Any
-    x: Any
-    y: Any
-    right: Any
-    reload: Any
-    air: Any
-    crew: Any
-    at_surface: Any  # and has had its reward or new air there
-    shots: Shots
-    divers: Shoal
-    enemies: Shoal
-    armed: Any  # which enemies are submarines
-    enemy_reload: Any
-    torpedoes: Any  # (2, 10, 10): to the left, to the right
-    enemy_every: Any
-    until_enemy: Any
-    until_diver: Any
-    enemy_waits: Any
-    ramps: Any
+    time: Any = 0
+    x: Any = 5
+    y: Any = 0
+    right: Any = False
+    reload: Any = 0
+    air: Any = AIR
+    crew: Any = 0
+    at_surface: Any = True  # and has had its reward or new air there
+    shots: Shots = nobody(SHOTS, Shots)
+    divers: Shoal = nobody(DIVERS)
+    enemies: Shoal = nobody(ENEMIES)
+    armed: Any = np.zeros(ENEMIES, bool)  # which enemies are submarines
+    enemy_reload: Any = np.zeros(ENEMIES, np.int32)
+    torpedoes: Any = np.zeros((2, SIDE, SIDE), bool)  # to the left, to the right
+    enemy_every: Any = ENEMY_EVERY
+    until_enemy: Any = ENEMY_EVERY
+    until_diver: Any = DIVER_EVERY
+    enemy_waits: Any = ENEMY_WAITS
+    ramps: Any = 0
 
 
 def begin(luck) -> Seaquest:
-    return Seaquest(
-        time=jnp.int32(0),
-        x=jnp.int32(5),
-        y=jnp.int32(0),
-        right=jnp.bool_(False),
-        reload=jnp.int32(0),
-        air=jnp.int32(AIR),
-        crew=jnp.int32(0),
-        at_surface=jnp.bool_(True),
-        shots=nobody(SHOTS, Shots),
-        divers=nobody(DIVERS),
-        enemies=nobody(ENEMIES),
-        armed=jnp.zeros(ENEMIES, bool),
-        enemy_reload=jnp.zeros(ENEMIES, jnp.int32),
-        torpedoes=jnp.zeros((2, SIDE, SIDE), bool),
-        enemy_every=jnp.int32(ENEMY_EVERY),
-        until_enemy=jnp.int32(ENEMY_EVERY),
-        until_diver=jnp.int32(DIVER_EVERY),
-        enemy_waits=jnp.int32(ENEMY_WAITS),
-        ramps=jnp.int32(0),
-    )
+    return started(Seaquest())
 
 
 def step(was: Seaquest, move, luck) -> tuple[Seaquest, Any, Any]:
@@ -276,15 +262,10 @@ def _spent(flying, one: int, hit) -> Any:
     return flying & ~((np.arange(SHOTS) == one) & hit)
 
 
-def nobody(slots: int, kind: Any = Shoal) -> Any:
-    """Empty slots."""
-    booleans = {"there", "right"}
-    return kind(*(jnp.zeros(slots, bool if field in booleans else jnp.int32) for field in kind._fields))
-
-
 def joined(shoal: Shoal, due, y, right, wait, born) -> tuple[Shoal, Any]:
-    """The shoal with one more in a free slot, and which one that is."""
-    new = first(~shoal.there) & due
+    """The shoal with one more in its first free slot, and which one that is."""
+    free, index = ~shoal.there, np.arange(len(shoal.there))
+    new = free & due & (index == jnp.where(free, index, len(index)).min())
     one = Shoal(True, jnp.where(right, 0, LAST), y, right, wait, born)
     return Shoal(*(jnp.where(new, now, before) for now, before in zip(one, shoal, strict=True))), new
 

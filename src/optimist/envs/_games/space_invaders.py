@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
-from optimist.envs._games import COLUMN, LAST, ROW, SIDE, Move, cell, shifted, ticked, walked
+from optimist.envs._games import COLUMN, LAST, ROW, SIDE, Move, cell, shifted, started, ticked, walked
 
 ACTIONS = (Move.NOTHING, Move.LEFT, Move.RIGHT, Move.FIRE)
 CHANNELS = 6
@@ -15,31 +16,24 @@ ALIENS_MOVE_AT_LEAST = 6
 ALIENS_SHOOT = 10
 
 
+NOTHING = np.zeros((SIDE, SIDE), bool)
+WAVE = (ROW < 4) & (COLUMN >= 2) & (COLUMN < 8)
+
+
 class SpaceInvaders(NamedTuple):
-    x: Any
-    reload: Any
-    shots: Any  # the player's, a board
-    bombs: Any  # the aliens'
-    aliens: Any
-    to_left: Any
-    pace: Any  # steps between their moves in this wave; fewer if fewer aliens are left
-    until_move: Any
-    until_bomb: Any
+    x: Any = 5
+    reload: Any = 0
+    shots: Any = NOTHING  # the player's, a board
+    bombs: Any = NOTHING  # the aliens'
+    aliens: Any = WAVE
+    to_left: Any = True
+    pace: Any = ALIENS_MOVE  # steps between their moves in this wave; fewer if fewer aliens are left
+    until_move: Any = ALIENS_MOVE
+    until_bomb: Any = ALIENS_SHOOT
 
 
 def begin(luck) -> SpaceInvaders:
-    nothing = jnp.zeros((SIDE, SIDE), bool)
-    return SpaceInvaders(
-        x=jnp.int32(5),
-        reload=jnp.int32(0),
-        shots=nothing,
-        bombs=nothing,
-        aliens=_wave(),
-        to_left=jnp.bool_(True),
-        pace=jnp.int32(ALIENS_MOVE),
-        until_move=jnp.int32(ALIENS_MOVE),
-        until_bomb=jnp.int32(ALIENS_SHOOT),
-    )
+    return started(SpaceInvaders())
 
 
 def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
@@ -69,7 +63,7 @@ def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
         reload=ticked(jnp.where(firing, RELOAD, was.reload)),
         shots=shots,
         bombs=bombs,
-        aliens=aliens | (_wave() & cleared),
+        aliens=aliens | (WAVE & cleared),
         to_left=was.to_left ^ (moving & edge),
         pace=was.pace - (cleared & (was.pace > ALIENS_MOVE_AT_LEAST)),
         until_move=due - 1,
@@ -89,7 +83,3 @@ def _nearest(aliens, x) -> Any:
     nearest = jnp.where(aliens.any(axis=0, keepdims=True), order, SIDE * SIDE).min()
     column = aliens & (order == nearest)
     return column & (jnp.where(column, ROW, -1).max() == ROW)
-
-
-def _wave() -> Any:
-    return jnp.asarray((ROW < 4) & (COLUMN >= 2) & (COLUMN < 8))
