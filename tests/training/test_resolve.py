@@ -1,4 +1,4 @@
-"""Equal words give equal runs: in Python, on the command line and in a study."""
+"""Equal words give equal runs: in Python, on the command line, in a study and in the demo."""
 
 import contextlib
 import functools
@@ -16,6 +16,7 @@ from optimist.agents import described
 from optimist.cli.main import perform
 from optimist.data import Dataset, from_arrays
 from optimist.errors import DataError, UsageError
+from optimist.studies.demo import Demo
 from optimist.studies.job import Job, perform_job
 from optimist.training import offline, online, resolve
 from optimist.training.resolve import resolve_collection, resolve_training
@@ -133,15 +134,22 @@ def foreign(tmp_path_factory):
 
 @pytest.mark.parametrize("name", agents.available())
 def test_every_way_to_ask_finds_the_same_values_in_a_foreign_log(name, foreign, tmp_path, monkeypatch):
-    """A study, and so the demo, which is one, gave every agent the scale and the loss of the paper."""
+    """A study gave every agent the scale and the loss of the paper. The demo is the catalogue's study at any
+    size; here it has this log, agent and recipe in place of its own."""
+    size = Demo(offline_steps=7, evaluations=1, seeds=1).study()
+    line = [
+        word for key, value in size.training.items() for word in (f"--{key}".replace("_", "-"), str(value))
+    ]
     for kind, log in foreign.items():
         common = {"environment": "", "preset": None, "recipe": RECIPE_OF.get(kind, "vectors"), "seeds": (0,)}
-        job = Job(name="x", agent=name, data=str(log), settings={"steps": 7}, **common)
+        job = Job(name="x", agent=name, data=str(log), settings=size.training, **common)
+        place = {"collect": None, "data": str(log), "environments": ("",), "recipe": common["recipe"]}
+        *_, demo = replace(size, agents={name: {"agent": name}}, **place).jobs()
         with only_asked(monkeypatch):
-            python = asked(lambda log=log: optimist.train(name, log, steps=7))
-            words = asked(lambda log=log: perform(["train", name, str(log), "--steps", "7"]))
-            study = asked(lambda job=job: perform_job(job, tmp_path))
-        assert python == words == study, kind
+            python = asked(lambda log=log: optimist.train(name, log, **size.training))
+            words = asked(lambda log=log: perform(["train", name, str(log), *line]))
+            study, shown = (asked(lambda job=job: perform_job(job, tmp_path)) for job in (job, demo))
+        assert python == words == study == shown, kind
         if isinstance(python, dict):  # not refused
             decided = {**python["agent"], **python["training"]}
             assert "auto" not in [decided.get(setting) for setting in resolve.FOLLOWING]

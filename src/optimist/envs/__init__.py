@@ -104,7 +104,8 @@ def from_data(name: Any) -> str:
 def code(name: str) -> dict[str, str]:
     """Hashes of the user's own files that define this environment, by "code of module"."""
     family, game = base_name(name).partition("/")[::2]
-    modules = getattr(families().get(family), "modules", None)
+    ours = plugins.find("environments", family) if family in plugins.own("environments") else None
+    modules = getattr(ours, "modules", None)
     if modules is None:
         return plugins.hashes("environments", name)
     own = filter(plugins.is_users, modules(game))

@@ -15,7 +15,6 @@ from optimist.studies.results.findings import by_environment
 from optimist.studies.scores.normalisation import normaliser
 from optimist.studies.status import NAMED, check_settings, restarted, standings, waves, write_jobs
 from optimist.studies.store import Store, is_address
-from optimist.training.evaluation import other_options
 from optimist.training.storage.checkpoint import kept_steps
 from optimist.training.storage.configuration import fingerprint, other_code, own_code, read_versions
 from optimist.training.storage.run_folder import read_config
@@ -131,6 +130,8 @@ def warn_of_other_code(jobs: list[Job], out: Path) -> None:
 def warn_of_other_options(jobs: list[Job], out: Path) -> None:
     """Name the logs that were played with other options than their runs are evaluated with. The runs say so
     too, but in their log.txt."""
+    from optimist.training.evaluation import other_options  # heavy, and only workers need the rest of it
+
     lines = {}
     for job in jobs:
         if not job.plays and job.data not in job.needs and (job.data_folder(out) / manifest.NAME).exists():

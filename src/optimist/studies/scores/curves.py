@@ -14,7 +14,6 @@ import numpy as np
 
 from optimist.errors import DataError, RunError, UsageError, command_line, did_you_mean, some_of
 from optimist.studies.sheet import Cell, Sheet, number
-from optimist.training.measures import estimators_in, shown, title
 from optimist.training.storage.rows import EvaluationEpisodes, curves_of, episode_columns
 
 RECENT = 3  # evaluations in "mean of last 3", which reduces the effect of one lucky evaluation
@@ -106,11 +105,15 @@ def spread(values: Sequence[float]) -> Cell:
 
 def estimators_of(rows: Sequence[dict]) -> list[str]:
     """The names of the estimators that the run logged."""
+    from optimist.training.measures import estimators_in  # heavy, and a study's page has none
+
     return list(dict.fromkeys(name for row in rows for name in estimators_in(row)))
 
 
 def estimator_sheet(rows: Sequence[dict]) -> Sheet:
     """The first and the last value of each estimator, means over the seeds."""
+    from optimist.training.measures import shown, title
+
     table = []
     for name in estimators_of(rows):
         curves = curves_of(rows, name).values()
