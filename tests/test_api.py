@@ -10,7 +10,7 @@ from little import GAME, outcome, played, small, vectors
 from optimist.cli.main import main
 from optimist.data.intake import Intake, copy_into
 from optimist.errors import DataError, RunError, UsageError
-from optimist.training.recipes import RECIPES
+from optimist.training.resolve import RECIPES
 
 SHORT = {"steps": 30, "evaluate_every": 15, "episodes": 2, "batch": 8}
 

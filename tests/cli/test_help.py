@@ -12,7 +12,7 @@ from optimist.cli.main import main
 from optimist.cli.study import titles
 from optimist.cli.words import settings_of, shown
 from optimist.studies.study_file import catalogue
-from optimist.training.recipes import RECIPES
+from optimist.training.resolve import RECIPES
 from patience import is_quick
 
 COMMANDS = {

@@ -7,7 +7,7 @@ from benchmarks import chain
 import optimist
 from optimist import agents
 from optimist.training.offline import OfflineTraining
-from optimist.training.recipes import RECIPES
+from optimist.training.resolve import RECIPES
 from optimist.training.settings import Training
 
 SOLVES = ("dqn", "rem", "c51", "qr_dqn", "cql", "discrete_iql")

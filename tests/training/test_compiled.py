@@ -11,7 +11,7 @@ from little import plain_python
 COMPILE = """
 import logging, jax, jax.numpy as jnp
 {before}
-from optimist.training.compiled import set_up_jax
+from optimist.training.learner import set_up_jax
 set_up_jax()
 logging.basicConfig(format="%(message)s")
 logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
@@ -89,7 +89,7 @@ def test_keeping_a_program_reads_none_of_the_others(cache):
 def test_the_programs_that_were_not_used_for_longest_are_removed(cache):
     old = kept_before(cache, 2**20)
     assert "cache hit" in compiles(cache) and old.exists()
-    small = "import optimist.training.compiled as compiled; compiled.LARGEST = 2**20"
+    small = "import optimist.training.learner as learner; learner.LARGEST = 2**20"
     assert "cache hit" in compiles(cache, before=small) and not old.exists()
 
 

@@ -8,8 +8,7 @@ from optimist import agents
 from optimist.data import Spec
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.training import resolve
-from optimist.training.recipes import RECIPES
-from optimist.training.resolve import resolve_collection, resolve_training
+from optimist.training.resolve import RECIPES, resolve_collection, resolve_training
 
 
 def fitted(recipe, name, preset=None):

@@ -104,7 +104,7 @@ def records() -> Table:
 def recipes() -> Table:
     """The values of each recipe, and the kinds of actions for which "auto" may choose it."""
     from optimist.data.transition import Spec
-    from optimist.training.recipes import RECIPES, recipe_for
+    from optimist.training.resolve import RECIPES, recipe_for
 
     images = [Spec(shape, "float32", actions=2) for shape in ((84, 84, 1), (10, 10, 1))]
     by_actions = {name: recipe_for(spec) for name, spec in _specs().items()}
@@ -217,7 +217,7 @@ def _first_line(described: Any) -> str:
 
 def _fitted(presets: Table) -> Table:
     """For each kind of run and each recipe the values that differ from those of the first preset."""
-    from optimist.training.recipes import RECIPES
+    from optimist.training.resolve import RECIPES
 
     own, fitted = _values(next(iter(presets.values()))), dict[str, Table]()
     for kind in ("training", "collection"):

@@ -110,7 +110,7 @@ def _scores(
     run: "Run", episodes: int | None, steps: int | None, epsilon: float | None, environment: str
 ) -> list[Any]:
     """One row for each episode; what is not given is as in the recipe of this kind of environment."""
-    from optimist.training.recipes import recipe_for
+    from optimist.training.resolve import recipe_for
 
     usual = recipe_for(run.learner.spec).training
     usual_steps = usual.evaluation_steps if episodes is None else None

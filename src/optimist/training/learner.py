@@ -1,21 +1,32 @@
 """The learner of all agents: a pure update, scanned over steps and fused over seeds."""
 
+import hashlib
 import logging
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from inspect import signature
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import filelock
 import jax
 import jax.numpy as jnp
+from jax.experimental.compilation_cache import compilation_cache
+
+try:
+    from jax._src.lru_cache import LRUCache
+except ImportError:  # not public: a later version of JAX may do without
+    LRUCache = None  # type: ignore[assignment, misc]
 
 from optimist.agents._agent import Agent, Objective
+from optimist.data.machine import cache_folder
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import changed
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
-from optimist.training.compiled import set_up_jax
 from optimist.training.scaling import Inputs
 
 MANY_SEEDS = 100  # more are announced, because one program trains all of them
@@ -24,6 +35,16 @@ SHORTEST_PERIOD = 50  # of a target: a stretch is more than a few turns
 FEWEST_WEIGHTS = (
     1_000_000  # of a target. A small one costs little to write, and unrolled small steps are slower
 )
+LARGEST = 8 * 2**30  # bytes of compiled programs; those that were not used for longest are removed
+PATIENCE = 1.0  # seconds; other processes hold the lock for milliseconds
+SHORTEST = 0.0  # seconds; with a threshold the load of the machine would decide which programs are kept
+NUMBERS = {  # what every result depends on and the tests have: no variable such as JAX_ENABLE_X64 changes it
+    "jax_enable_x64": False,
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+}
+log = logging.getLogger("optimist")
 
 
 class TrainState(NamedTuple):
@@ -34,9 +55,6 @@ class TrainState(NamedTuple):
     slots: Any  # the optimiser's moments, by parameter group
     step: Any  # gradient steps done; one number for all seeds, so that periods remain branches
     key: Any  # the key of all random draws; each step folds its number into it
-
-
-log = logging.getLogger("optimist")
 
 
 def check_seeds(seeds: tuple[int, ...]) -> None:
@@ -282,3 +300,75 @@ def scan_in_stretches(
     first = jnp.zeros((), jnp.int32)
     _, state, losses = jax.lax.while_loop(lambda carry: carry[0] < count, stretch, (first, state, losses))
     return state, losses
+
+
+@cache
+def set_up_jax() -> None:
+    """Let JAX compute in float32 with the random numbers of one generator, and use compiled programs that all
+    processes of this machine share, in a folder of the user's cache, unless JAX's settings name a folder, or
+    none. The first learner of a process does this; importing this package changes nothing.
+
+    JAX keeps no lock unless the folder has a largest size; with one, several processes can use the folder. A
+    CPU program may use instructions that another processor lacks, and a home folder may serve different
+    nodes: each kind of processor has its own folder.
+
+    With a largest size JAX reads a file of every kept program before it keeps another, 0.1 ms each: with
+    5,000 of them every new program took half a second. Here the size is checked once, when a process begins.
+    """
+    for name, value in NUMBERS.items():
+        jax.config.update(name, value)
+    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+        return
+    folder = cache_folder() / "compiled" / _processor()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _tidy(folder, _eviction_from(folder))
+    except filelock.Timeout:  # JAX would wait ten seconds for each program
+        log.warning("%s is locked by another process: programs are compiled again", folder)
+        return
+    except OSError:  # a home folder that cannot be written or locked: every process compiles for itself
+        return
+    jax.config.update("jax_compilation_cache_max_size", LARGEST)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    compilation_cache.reset_cache()  # JAX looks for a folder once, and the user may have compiled before
+
+
+def _tidy(folder: Path, evict: Callable | None) -> None:
+    """Remove what a killed process left half written, on which JAX would fail, and what is beyond the largest
+    size, the programs that were not used for longest first.
+
+    JAX writes the time of a program's last use after the program itself."""
+    with filelock.FileLock(folder / ".lockfile", timeout=PATIENCE):
+        sizes = {file.name: file.stat().st_size for file in os.scandir(folder)}
+        for name in sizes:
+            if name.endswith("-cache") and f"{name.removesuffix('-cache')}-atime" not in sizes:
+                (folder / name).unlink()
+        if evict and sum(sizes.values()) > LARGEST:
+            evict(LRUCache(str(folder), max_size=LARGEST))
+
+
+def _eviction_from(folder: Path) -> Callable | None:
+    """JAX's removal of programs, which from now on it does not begin by itself in this folder; None if this
+    version of JAX has no such method, and goes on as it does."""
+    evict: Callable | None = getattr(LRUCache, "_evict_if_needed", None)
+    if evict is None:
+        return None
+
+    def elsewhere(cache, **size) -> None:
+        if str(cache.path) != str(folder):
+            evict(cache, **size)
+
+    LRUCache._evict_if_needed = elsewhere  # type: ignore[method-assign, assignment]
+    return evict
+
+
+def _processor() -> str:
+    """A name for the instructions of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    instructions = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    words = " ".join(sorted(instructions.partition(":")[2].split())) or platform.processor()
+    return f"{platform.machine()}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"

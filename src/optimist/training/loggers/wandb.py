@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
 from optimist.data.disk.records import json_value, record, toml_table
@@ -21,7 +20,8 @@ class Wandb:
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         wandb = package("wandb", extra="wandb")
-        self._sent, config = Sent(folder), _configuration(folder)
+        self._sent, file = Sent(folder), folder / "config.toml"
+        config = toml_table(file.read_text("utf-8")) if file.exists() else {}
         # For people: the last two parts of the path, because the last may be equal for all.
         group = os.environ.get("WANDB_RUN_GROUP") or "/".join(folder.resolve().parts[-2:])
         try:
@@ -98,17 +98,3 @@ class Sent:
             os.replace(partial, self._path)
         except OSError as problem:
             raise StorageError(f"cannot write {self._path}: {problem.strerror}; make room") from problem
-
-
-def _configuration(folder: Path) -> dict[str, Any]:
-    """The settings of config.toml as one table: {"agent.name": "rem"}; empty if there is none."""
-
-    def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in table.items():
-            inner = isinstance(value, dict)
-            found |= flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
-        return found
-
-    file = folder / "config.toml"
-    return flat(toml_table(file.read_text("utf-8"))) if file.exists() else {}
