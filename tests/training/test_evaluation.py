@@ -7,32 +7,14 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fuse import Bare
 
 from optimist import agents, envs
-from optimist.agents._agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.learner import Learner
 from optimist.training.settings import is_due
-
-
-class Coin(gymnasium.Env):
-    """Heads is an episode of one step worth nothing, tails one of nine steps worth 1 at its end."""
-
-    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
-    action_space = gymnasium.spaces.Discrete(3)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self._left = 9 if self.np_random.random() < 0.5 else 1
-        self._long = self._left == 9
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self._left -= 1
-        over = self._left == 0
-        return np.zeros(1, np.float32), float(over and self._long), over, False, {}
 
 
 class Pay(gymnasium.Env):
@@ -49,6 +31,20 @@ class Pay(gymnasium.Env):
     def step(self, action):
         self._left -= 1
         return np.zeros(1, np.float32), float(action), False, self._left == 0, {}
+
+
+class Coin(Pay):
+    """Heads is an episode of one step worth nothing, tails one of nine steps worth 1 at its end."""
+
+    def reset(self, **how):
+        seen = super().reset(**how)
+        self._left = 9 if self.np_random.random() < 0.5 else 1
+        self._long = self._left == 9
+        return seen
+
+    def step(self, action):
+        seen, _, _, over, info = super().step(action)
+        return seen, float(over and self._long), over, False, info
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,26 +66,14 @@ def test_an_evaluation_is_due_where_a_multiple_is_passed_and_at_the_end(lanes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stubborn(Agent):
+class Stubborn(Bare):
     """Its only parameter is its only action."""
-
-    def check(self, spec):
-        pass
 
     def init(self, key, spec):
         return {"choice": jnp.int32(0)}
 
-    def objectives(self, spec):
-        return ()
-
     def action(self, spec, params, observation, key):
         return params["choice"]
-
-    def online_action(self, spec, params, observation, key, episode_key):
-        return self.action(spec, params, observation, key)
-
-    def estimate(self, spec, params, observation):
-        return jnp.float32(0)
 
 
 LEARNER = Learner(Stubborn(), Spec((1,), "float32", actions=3))

@@ -13,31 +13,19 @@ def stacked_by_hand(episode, depth):
     return np.concatenate(frames[-depth:], axis=-1)
 
 
+@pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize(("shape", "dtype"), [((5, 4, 2), "uint8"), ((3,), "float32"), ((5, 4, 1), "bool")])
-def test_stacks_equal_a_plain_loop(shape, dtype):
+def test_stacks_equal_a_plain_loop(shape, dtype, depth):
     rng, lanes = np.random.default_rng(0), 3
     frames = rng.integers(0, 255, (20, lanes, *shape)).astype(dtype)
     ended = rng.random((20, lanes)) < 0.2
-    seen = pushed(blank(Spec(shape, dtype, actions=2, stack=4), lanes), frames[0], np.ones(lanes, bool))
+    seen = pushed(blank(Spec(shape, dtype, actions=2, stack=depth), lanes), frames[0], np.ones(lanes, bool))
     episodes = [[frame] for frame in frames[0]]
-    kept = [(seen, [stacked_by_hand(episode, 4) for episode in episodes])]
+    kept = [(seen, [stacked_by_hand(episode, depth) for episode in episodes])]
     for now, over in zip(frames[1:], ended[1:], strict=True):
         episodes = [[f] if o else [*e, f] for e, f, o in zip(episodes, now, over, strict=True)]
         seen = pushed(seen, now, over)
-        kept.append((seen, [stacked_by_hand(episode, 4) for episode in episodes]))
+        kept.append((seen, [stacked_by_hand(episode, depth) for episode in episodes]))
     for result, expected in kept:
         assert result.dtype == dtype
         np.testing.assert_array_equal(result, expected)
-
-
-def test_a_new_episode_forgets_everything():
-    seen = blank(Spec((1,), "uint8", actions=2, stack=3), lanes=1)
-    for frame, began in ((7, True), (8, False), (9, True)):
-        seen = pushed(seen, np.array([[frame]], np.uint8), np.array([began]))
-    np.testing.assert_array_equal(seen, [[0, 0, 9]])
-
-
-def test_a_stack_of_one_passes_frames_through():
-    frames = np.ones((2, 3), np.float32)
-    seen = pushed(blank(Spec((3,), "float32", actions=2), lanes=2), frames, np.array([True, False]))
-    np.testing.assert_array_equal(seen, frames)

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fuse import Bare
 
 from little import outcome, small, vectors
 from optimist import agents
-from optimist.agents._agent import Agent, Objective
+from optimist.agents._agent import Objective
 from optimist.data import from_arrays
 from optimist.data.views import LoggedValues, logged_values
 from optimist.equations.optimizers import Adam
@@ -25,14 +26,11 @@ from optimist.training.storage.run_folder import Alarm, read_alarms, read_config
 
 
 @dataclass(frozen=True, kw_only=True)
-class Climber(Agent):
+class Climber(Bare):
     """Its value of every state rises by 1 a step, except that the odd one of its seeds stays at 0."""
 
     optimizer: Adam = Adam(learning_rate=1.0, epsilon=1e-12)
     fails_at: float = jnp.inf
-
-    def check(self, spec):
-        pass
 
     def init(self, key, spec):
         return {"height": {"at": jnp.zeros(()), "slope": (key[0] % 2).astype(jnp.float32)}}
@@ -44,12 +42,6 @@ class Climber(Agent):
             return -height["at"] * jax.lax.stop_gradient(height["slope"]) + lost
 
         return (Objective("height", loss),)
-
-    def action(self, spec, params, observation, key):
-        return jnp.int32(0)
-
-    def online_action(self, spec, params, observation, key, episode_key):
-        return self.action(spec, params, observation, key)
 
     def estimate(self, spec, params, observation):
         return params["height"]["at"]

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fuse import Bare
 
-from optimist.agents._agent import Agent, Objective
+from optimist.agents._agent import Objective
 from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam
@@ -113,13 +114,10 @@ def test_no_seeds_equal_seeds_and_seeds_out_of_range_are_refused():
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toy(Agent):
+class Toy(Bare):
     """Two vectors, trained by whatever objectives it is given."""
 
     given: tuple[Objective, ...]
-
-    def check(self, spec):
-        pass
 
     def init(self, key, spec):
         first_key, second_key = jax.random.split(key)
@@ -127,15 +125,6 @@ class Toy(Agent):
 
     def objectives(self, spec):
         return self.given
-
-    def action(self, spec, params, observation, key):
-        return jnp.int32(0)
-
-    def online_action(self, spec, params, observation, key, episode_key):
-        return self.action(spec, params, observation, key)
-
-    def estimate(self, spec, params, observation):
-        return jnp.float32(0)
 
 
 def toy(*given: Objective) -> Learner:

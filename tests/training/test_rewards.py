@@ -171,7 +171,7 @@ def test_rewards_of_another_size_get_the_suggestion_of_a_scale(size, scale):
     if scale:
         assert found[0].endswith(f"try --reward-scale {scale}")
         given = replace(SHORT, clip_rewards=None, reward_scale=0.5)
-        assert remarks([data], given, TD3, asked=given) == []
+        assert remarks([data], given, TD3) == []
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_agents_with_a_huber_loss_are_told_of_rewards_above_its_limit(name, rewa
     errors = [line for line in found if line.startswith("errors")]
     assert [line.rpartition(" ")[2] for line in errors] == ([limit] if limit else [])
     given = replace(SHORT, clip_rewards=None, reward_scale=1e-3)
-    assert remarks([data], given, small(name).settled(), asked=given) == []
+    assert remarks([data], given, small(name).settled()) == []
 
 
 @pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "most"])

@@ -163,7 +163,7 @@ class OfflineTraining:
             goes_on = step < self.training.steps
             lines = [] if found else warnings(self.data.dataset)
             if goes_on:
-                lines += remarks(self.data.logs, self.training, self.learner.agent, self._asked)
+                lines += remarks(self.data.logs, self.training, self.learner.agent)
                 lines += hold_out_remark(self._asked, self.data, self.environment)
             for line in lines:
                 log.warning("%s", line)

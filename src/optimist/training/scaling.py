@@ -6,7 +6,7 @@ best.
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
+from optimist.data.disk.records import record
 from optimist.data.look import FARTHEST, feature_names
 from optimist.data.transition import Spec
 from optimist.data.views import View, logged_values
@@ -101,9 +102,8 @@ def suggested_limit(logs: Sequence[View], scale: float, limit: float = math.inf)
     return max(1.0, 10.0 ** math.ceil(math.log10(max(1.0, largest)) - 1e-6))
 
 
-def remarks(logs: Sequence[View], training: Any, agent: Agent, asked: Any = None) -> list[str]:
-    """What to know about the rewards before a training begins; `asked` is the training before its "auto" was
-    replaced."""
+def remarks(logs: Sequence[View], training: Any, agent: Agent) -> list[str]:
+    """What to know about the rewards before a training begins."""
     logs, scale, clip = different(logs), training.reward_scale, training.clip_rewards
     odd, most, lines = outlier(logs) if clip is not None else None, math.inf, []
     if odd and math.isclose(clip, scale * odd.limit, rel_tol=1e-3):
@@ -179,24 +179,19 @@ class Inputs:
         """The inputs in a run's configuration, after a check of every number; None if it has none."""
         if table is None:
             return None
-        table = table if isinstance(table, Mapping) else {}
-        centre, spread, limit = (table.get(name) for name in ("centre", "spread", "limit"))
-
-        def fit(numbers: Any) -> bool:
-            """Is it a list of finite numbers, one for each feature?"""
-            return (
-                isinstance(numbers, list)
-                and (len(numbers),) == spec.frame_shape
-                and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
-            )
-
-        limited = type(limit) in (int, float) and 0 < limit < math.inf
-        if not (limited and fit(centre) and fit(spread) and min(spread) > 0):
+        try:
+            inputs = record(Inputs, table)
+            numbers = np.array([inputs.centre, inputs.spread])
+            fits = numbers.shape == (2, *spec.frame_shape) and np.isfinite(numbers).all()
+            fits = fits and min(inputs.spread) > 0 and 0 < inputs.limit < math.inf
+        except ValueError:
+            fits = False
+        if not fits:
             raise RunError(
                 "the configuration has [inputs] that do not fit its spec: restore config.toml, "
                 "or start again with --restart"
             )
-        return Inputs(tuple(map(float, centre)), tuple(map(float, spread)), limit)
+        return inputs
 
 
 def takes_scaling(spec: Spec) -> bool:
