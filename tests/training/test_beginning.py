@@ -31,28 +31,16 @@ def offline(tmp_path_factory):
     """A run of two seeds with its log: 20 updates, of which the policies of steps 10 and 20 are kept."""
     folder = tmp_path_factory.mktemp("offline")
     played(folder / "log", game=CART, rows=40)
-    agent = small("dqn")
-    optimist.train(
-        agent,
-        folder / "log",
-        seeds=(3, 5),
-        out=folder / "run",
-        steps=20,
-        batch=8,
-        evaluate_every=10,
-        episodes=1,
-        gamma=0.9,
-    )
+    how = {"steps": 20, "batch": 8, "evaluate_every": 10, "episodes": 1, "gamma": 0.9}
+    optimist.train(small("dqn"), folder / "log", seeds=(3, 5), out=folder / "run", **how)
     return folder
 
 
 def saved(run, seeds):
     """The newest checkpoint of a run, as it is on disk."""
     loaded = optimist.load(run)
-    found = checkpoint.load_state(
-        run / "checkpoints", loaded.learner.shapes(seeds), fingerprint(read_config(run))
-    )
-    return found[1]
+    shapes, settings = loaded.learner.shapes(seeds), fingerprint(read_config(run))
+    return checkpoint.load_state(run / "checkpoints", shapes, settings)[1]
 
 
 def same(left, right):
@@ -104,26 +92,26 @@ def test_the_policy_plays_the_warm_up_and_then_half_of_what_it_learns_from_is_it
 
 
 def test_the_defaults_are_in_the_configuration_and_one_line_says_them(offline, tmp_path, capfd):
+    """And another beginning is another run."""
     optimist.collect(CART, out=tmp_path, start_from=offline / "run", **PLAY)
     training = read_config(tmp_path / "agent")["training"]
-    assert {name: training[name] for name in ("mix", "warm_up", "epsilon", "epsilon_start")} == {
-        "mix": 0.5,
-        "warm_up": 8,
-        "epsilon": 0.01,
-        "epsilon_start": 0.0,
-    }
+    defaults = {"mix": 0.5, "warm_up": 8, "epsilon": 0.01, "epsilon_start": 0.0}
+    assert {name: training[name] for name in defaults} == defaults
     assert (
         f"goes on from {offline / 'run'} at step 20: learns after 8 steps, 50% of each minibatch from the "
         "run's log; 1.0% of the actions are random (--warm-up, --mix, --epsilon)\n"
     ) in capfd.readouterr().err
+    with pytest.raises(RunError, match=r"start\.step: 20 saved, 10 requested"):
+        optimist.collect(CART, out=tmp_path, start_from=offline / "run", step=10, **PLAY)
+    with pytest.raises(RunError, match="start: "):
+        optimist.collect(CART, out=tmp_path, agent=small("dqn"), seeds=(3, 5), **PLAY)
 
 
 def controlled(path, rows=1000, lanes=4):
     """A scripted controller that balances the pole; half of its actions are random."""
     play, random = envs.make(CART, lanes=lanes, seed=0), np.random.default_rng(0)
-    with Recorder(
-        path, play.spec, lanes=lanes, provenance={"environment": CART, "collection": {}}
-    ) as recorder:
+    provenance = {"environment": CART, "collection": {}}
+    with Recorder(path, play.spec, lanes=lanes, provenance=provenance) as recorder:
         frame = play.reset()
         for _ in range(rows):
             position, speed, angle, turning = frame.T
@@ -167,10 +155,8 @@ def test_command_line_and_python_give_equal_collections(offline, tmp_path):
     line = ["collect", CART, "--from", str(offline / "run"), "--step", "last", f"--out={tmp_path / 'line'}"]
     assert main([*line, *words]) == 0
     optimist.collect(CART, out=tmp_path / "python", start_from=offline / "run", **PLAY)
-    assert (
-        outcome(tmp_path / "line" / "agent")["checkpoint"]
-        == outcome(tmp_path / "python" / "agent")["checkpoint"]
-    )
+    line, python = (outcome(tmp_path / name / "agent") for name in ("line", "python"))
+    assert line["checkpoint"] == python["checkpoint"]
 
 
 def test_half_of_a_mixed_minibatch_is_from_the_old_log(offline):
@@ -199,26 +185,14 @@ def test_half_of_a_mixed_minibatch_is_from_the_old_log(offline):
     same(replay.state.params, state.params)  # what it learns from is this minibatch
 
 
-def test_another_beginning_is_another_run(offline, tmp_path):
-    optimist.collect(CART, out=tmp_path, start_from=offline / "run", **PLAY)
-    with pytest.raises(RunError, match=r"start\.step: 20 saved, 10 requested"):
-        optimist.collect(CART, out=tmp_path, start_from=offline / "run", step=10, **PLAY)
-    with pytest.raises(RunError, match="start: "):
-        optimist.collect(CART, out=tmp_path, agent=small("dqn"), seeds=(3, 5), **PLAY)
-
-
-def test_another_environment_is_refused_in_one_line(offline, tmp_path):
+def test_another_environment_and_other_networks_are_refused_in_one_line(offline, tmp_path):
     for game in (PENDULUM, "gym/MountainCar-v0"):
         with pytest.raises(UsageError, match="has frames of") as problem:
             optimist.collect(game, out=tmp_path / "other", start_from=offline / "run", **PLAY)
         assert "\n" not in str(problem.value)
-
-
-def test_options_that_change_the_networks_are_refused(offline, tmp_path):
+    other = {"start_from": offline / "run", "options": {"network.hidden": "7"}, **PLAY}
     with pytest.raises(UsageError, match="change the networks or the optimiser"):
-        optimist.collect(
-            CART, out=tmp_path, start_from=offline / "run", options={"network.hidden": "7"}, **PLAY
-        )
+        optimist.collect(CART, out=tmp_path, **other)
 
 
 def test_a_mix_needs_a_run_and_its_log(offline, tmp_path):
@@ -239,17 +213,9 @@ def test_a_mix_needs_a_run_and_its_log(offline, tmp_path):
 def test_an_actor_critic_with_scaled_observations_goes_on_and_again(tmp_path):
     """ReBRAC, which reads the next action; then its collection is itself a run to go on from."""
     played(tmp_path / "log", game=PENDULUM, rows=30)
-    optimist.train(
-        small("rebrac"),
-        tmp_path / "log",
-        out=tmp_path / "run",
-        steps=4,
-        batch=4,
-        environment="",
-        evaluate_every=4,
-        observations="standard",
-        reward_scale=0.5,
-    )
+    how = {"steps": 4, "batch": 4, "evaluate_every": 4, "environment": "", "reward_scale": 0.5}
+    log = tmp_path / "log"
+    optimist.train(small("rebrac"), log, out=tmp_path / "run", observations="standard", **how)
     inputs = optimist.load(tmp_path / "run").learner.inputs
     short = {**PLAY, "steps": 16}
     optimist.collect(PENDULUM, out=tmp_path / "more", start_from=tmp_path / "run", **short)

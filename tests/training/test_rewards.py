@@ -131,10 +131,8 @@ def test_own_logs_are_collected_or_the_papers():
     assert is_own({"collection": {}}) and is_own({"format": "dqn-replay"})
     assert not is_own({}) and not is_own({"environment": "gym/CartPole-v1", "format": "npz"})
     spec = vectors().spec
-    assert (observation_scaling(spec, {"collection": {}}), observation_scaling(spec, {})) == (
-        "none",
-        "standard",
-    )
+    for provenance, scaled in (({"collection": {}}, "none"), ({}, "standard")):
+        assert observation_scaling(spec, provenance) == scaled
     for other in (replace(spec, frame_dtype="uint8"), replace(spec, frame_shape=(4, 4, 1))):
         assert observation_scaling(other, {}) == "none"
 
@@ -196,10 +194,10 @@ def test_agents_with_a_huber_loss_are_told_of_rewards_above_its_limit(name, rewa
     assert remarks([data], given, small(name).settled()) == []
 
 
-@pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "most"])
-def test_a_limit_of_hubers_loss_is_a_number_above_zero(limit):
-    with pytest.raises(UsageError, match="huber_limit is"):
-        small("dqn", huber_limit=limit)
+def test_a_limit_of_hubers_loss_is_a_number_above_zero():
+    for limit in (0, -1.0, float("inf"), "most"):
+        with pytest.raises(UsageError, match="huber_limit is"):
+            small("dqn", huber_limit=limit)
 
 
 @pytest.mark.parametrize(
@@ -234,12 +232,9 @@ def purchases(*largest: float, every: float = 100.0, steps: int = 2000) -> optim
 
 
 def test_a_single_large_reward_does_not_make_the_others_small():
-    dqn = small("dqn")
-    assert (suggested_scale([purchases(2e3)], 0.99, dqn), suggested_limit([purchases(2e3)], 1.0)) == (
-        0.5,
-        1e4,
-    )
-    assert suggested_limit([purchases(2e3).first(500)], 1.0) == 100  # it is not in this part
+    log = purchases(2e3)
+    assert suggested_scale([log], 0.99, small("dqn")) == 0.5 and suggested_limit([log], 1.0) == 1e4
+    assert suggested_limit([log.first(500)], 1.0) == 100  # it is not in this part
 
 
 @pytest.mark.parametrize(
@@ -281,11 +276,8 @@ def test_an_outlier_counts_as_the_largest_other_reward_and_decides_nothing(tmp_p
         "the row, or count it whole with --clip-rewards none"
     )
     run.folder.release()
-    whole = (
-        OfflineTraining(small("dqn"), data, replace(SHORT, clip_rewards=None), out=tmp_path / "whole")
-        .prepare()
-        .training
-    )
+    kept = replace(SHORT, clip_rewards=None)
+    whole = OfflineTraining(small("dqn"), data, kept, out=tmp_path / "whole").prepare().training
     assert (whole.clip_rewards, whole.reward_scale) == (None, 0.0001)
     assert extremes([data], 100.0) == (0.0, 100.0)
 

@@ -37,7 +37,8 @@ from optimist.training.scaling import Inputs, measured, remarks
 from optimist.training.seed_logs import hold_out_remark, whole
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settings import Training
-from optimist.training.storage.configuration import IN_MEMORY, as_config
+from optimist.training.storage.checkpoint import load_health
+from optimist.training.storage.configuration import IN_MEMORY, as_config, record_versions
 from optimist.training.storage.rows import read_metrics
 from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study, write_alarms
 from optimist.training.terminal import StopRequest
@@ -156,7 +157,7 @@ class OfflineTraining:
         if self.folder is None:
             self.prepare()
         with self.folder:
-            self.folder.record_versions(self.versions)
+            record_versions(self.folder.path, self.folder.config, self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
@@ -167,7 +168,8 @@ class OfflineTraining:
                 lines += hold_out_remark(self._asked, self.data, self.environment)
             for line in lines:
                 log.warning("%s", line)
-            health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
+            like = health_like(self.learner, self.seeds)
+            health = load_health(self.folder.checkpoints, step, like) if found else None
             if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
             with contextlib.suppress(RunError):  # of damaged rows

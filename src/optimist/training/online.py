@@ -32,7 +32,7 @@ from optimist.training.resolve import resolve_for_environment
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
-from optimist.training.storage.configuration import as_config, versions
+from optimist.training.storage.configuration import as_config, record_versions, versions
 from optimist.training.storage.run_folder import RunFolder
 from optimist.training.terminal import StopRequest, say
 
@@ -159,7 +159,7 @@ class OnlineTraining:
         """Play to the end. A resumed run keeps every recorded step. If the environment can be restored, its
         result has the same bits as without the interruption; otherwise new episodes begin."""
         with self.folder, closing(self.play), StopRequest() as stop:
-            self.folder.record_versions(self.play.versions())
+            record_versions(self.folder.path, self.folder.config, self.play.versions())
             if self.start:
                 say(self.start.in_words(self.collection))
             try:
@@ -205,7 +205,9 @@ class OnlineTraining:
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
         if APPENDED in recorder.provenance:
             return Start(learned, state, same_episodes=False, play=None)
-        play = self.folder.load_play(learned) if same_episodes else None
+        play, folder = None, self.folder
+        if same_episodes:
+            play = checkpoint.load_play(folder.checkpoints, learned, folder.fingerprint)
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
         if learned != recorded:

@@ -165,17 +165,14 @@ class Playing:
         """Continue from what `saved` returned; DepartedError if that is impossible."""
         inside = {name[5:]: array for name, array in arrays.items() if name.startswith("play/")}
         try:
-            self._check(arrays)
+            for name, value in self._ours().items():
+                if (arrays[name].shape, arrays[name].dtype) != (value.shape, value.dtype):
+                    raise ValueError(f"the saved {name} has another shape or type")
             self._play.restore(inside)
         except (KeyError, TypeError, ValueError, AttributeError, OptimistError) as problem:
             raise DepartedError(f"{self._play.name} cannot be restored: {problem!r}") from problem
         self._frame, self._began, self._episodes = (arrays[name] for name in ("frame", "began", "episodes"))
         self._player.seen, self._allowed = jax.numpy.asarray(arrays["seen"]), arrays.get("allowed")
-
-    def _check(self, arrays: dict[str, np.ndarray]) -> None:
-        for name, value in self._ours().items():
-            if (arrays[name].shape, arrays[name].dtype) != (value.shape, value.dtype):
-                raise ValueError(f"the saved {name} has another shape or type")
 
     def _ours(self) -> dict[str, Any]:
         return {
@@ -194,8 +191,13 @@ class Playing:
 
     def go(self, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Play one or more rows from this agent step: rewards, and which episodes ended, (rows, lanes)."""
-        updates = self._updates_of_each_row(step)
-        return self._one(step) if updates is None else self._many(step, updates)
+        if hasattr(self._play, "rules") and self._collection.rows_to_look(step) >= ROWS:
+            updates = self._replay.due_at_each(
+                self._steps_ahead(step)
+            )  # None: the rows cannot be one program
+            if updates is not None:
+                return self._many(step, updates)
+        return self._one(step)
 
     def settle(self, learn_at: int | None = None) -> None:
         """Put the last step into the replay and the recording; learn what is due at step `learn_at`."""
@@ -231,12 +233,6 @@ class Playing:
             self._recorder.add(moment.frame, moment.action, *moment.taken[1:], allowed=moment.allowed)
         if due is not None:
             self._replay.prepare(due + self._collection.lanes)
-
-    def _updates_of_each_row(self, step: int) -> int | None:
-        """The gradient steps of each of the next rows, or None if the rows cannot be one program."""
-        if not hasattr(self._play, "rules") or self._collection.rows_to_look(step) < ROWS:
-            return None
-        return self._replay.due_at_each(self._steps_ahead(step))
 
     def _steps_ahead(self, step: int) -> np.ndarray:
         return (step + self._collection.lanes * np.arange(ROWS)).astype(np.int32)

@@ -8,14 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import record, sealed, toml_table, unsealed
 from optimist.errors import RunError, StorageError, in_one_line, some_of
 from optimist.training.storage import checkpoint, rows
-from optimist.training.storage.configuration import VERSIONS, changes, fingerprint, record_versions, toml
+from optimist.training.storage.configuration import VERSIONS, changes, fingerprint, toml
 from optimist.training.storage.rows import EPISODES, METRICS, EpisodeScore
 from optimist.training.storage.selected import NAME as SELECTION
 
@@ -109,17 +107,6 @@ class RunFolder:
                 "request as many, or start again with --restart"
             )
         return found
-
-    def load_play(self, step: int) -> dict[str, np.ndarray] | None:
-        """The state of play at the checkpoint of this step, if it was saved."""
-        return checkpoint.load_play(self.checkpoints, step, self.fingerprint)
-
-    def load_health(self, step: int, like: Any) -> Any:
-        """What the guard against divergence knew at the checkpoint of this step, if it was saved."""
-        return checkpoint.load_health(self.checkpoints, step, like)
-
-    def record_versions(self, more: dict) -> None:
-        record_versions(self.path, self.config, more)
 
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint from which the run continues; it is written again."""
