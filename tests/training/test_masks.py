@@ -72,15 +72,10 @@ def test_the_next_value_is_that_of_an_allowed_action(name):
     assert loss(some, raised=True) != pytest.approx(loss(None, raised=True), rel=1e-3)
 
 
-def tables() -> list[str]:
-    """The agents whose target is a maximum over the next state's actions."""
-    found = {name: preset(name) for name in agents.available()}
-    return [
-        name for name, agent in found.items() if isinstance(agent, TableAgent) and agent.next_is_a_maximum
-    ]
+TABLES = {name: preset(name) for name in agents.available() if isinstance(preset(name), TableAgent)}
 
 
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("name", [name for name, agent in TABLES.items() if agent.next_is_a_maximum])
 def test_no_agent_reads_the_next_values_without_their_mask(name):
     agent = small(name)
     params, read = agent.init(jax.random.PRNGKey(0), SPEC), []
@@ -112,23 +107,22 @@ def test_a_policy_without_a_mask_prefers_what_a_mask_can_forbid():
     here = np.zeros(4, np.float32)
     assert policy(here) == 2 and policy(here, allowed=np.array([True, True, False])) in (0, 1)
     assert policy(here, allowed=[True, True, True]) == 2
-    for wrong, said in (
-        ([True], r"\(3,\) true or false"),
-        ([1, 1, 1], "true or false"),
-        ([False] * 3, "at least one"),
-    ):
+    wrong = {r"\(3,\) true or false": [True], "true or false": [1, 1, 1], "at least one": [False] * 3}
+    for said, mask in wrong.items():
         with pytest.raises(UsageError, match=said):
-            policy(here, allowed=wrong)
+            policy(here, allowed=mask)
 
 
-def masked_log(masks, **ends):
-    return vectors(40, actions_count=3, allowed_actions=masks, **ends)
+def masked_log(**ends):
+    """Masks that allow what was done, and the log that has them."""
+    masks = np.random.default_rng(1).random((40, 3)) < 0.5
+    every = vectors(40, truncations=True, next_observations=np.zeros((40, 4)))  # the last row too
+    masks[np.arange(40), every.timeline.action] = True
+    return masks, vectors(40, actions_count=3, allowed_actions=masks, **ends)
 
 
 def test_the_masks_of_a_transition_are_those_of_its_row_and_of_the_row_after_it():
-    masks = np.random.default_rng(1).random((40, 3)) < 0.5
-    masks[np.arange(40), logged_actions()] = True
-    data = masked_log(masks)
+    masks, data = masked_log()
     for n_step in (1, 3):
         sampler = Sampler(data, n_step=n_step)
         found = transitions(sampler, np.arange(len(data)), data.timeline.frames)
@@ -157,9 +151,7 @@ def test_what_stands_for_the_mask_after_an_end_is_said():
 
 
 def test_a_part_of_a_log_keeps_the_mask_of_the_row_after_its_last():
-    masks = np.random.default_rng(1).random((40, 3)) < 0.5
-    masks[np.arange(40), logged_actions()] = True
-    data = masked_log(masks)
+    masks, data = masked_log()
     length = int(data.stops[0]) - 2  # the part ends within the first episode
     part = data.first(length)
     found = transitions(Sampler(part), np.array([length - 1]), part.timeline.frames).next_allowed
@@ -203,17 +195,9 @@ def test_the_conservative_term_counts_the_actions_that_could_be_chosen(name):
     np.testing.assert_allclose(with_term - without, agent.conservatism * excess, rtol=1e-4, atol=1e-5)
 
 
-def logged_actions():
-    random = np.random.default_rng(0)
-    random.normal(size=(40, 4))
-    return random.integers(2, size=40)
-
-
 @pytest.mark.parametrize("where", ["device", "packed", "memory", "compressed"])
 def test_every_feed_gives_the_logged_masks(where):
-    masks = np.random.default_rng(1).random((40, 3)) < 0.5
-    masks[np.arange(40), logged_actions()] = True
-    data = masked_log(masks, truncations=np.arange(40) % 3 == 2)  # and those of dropped rows
+    _, data = masked_log(truncations=np.arange(40) % 3 == 2)  # and those of dropped rows
     samplers = [Sampler(data, batch=5, seed=seed) for seed in (0, 1)]
     feed = feed_of(samplers, where)
     items = feed.items(0, 2)
@@ -254,7 +238,6 @@ def test_a_policy_takes_images_in_the_layout_of_the_log(shape):
 
 def test_a_training_says_that_its_environment_has_no_masks(tmp_path, caplog):
     data = vectors(40, actions_count=2, allowed_actions=np.ones((40, 2), bool))
-    OfflineTraining(
-        small("dqn"), data, Training(steps=2), out=tmp_path, environment="gym/CartPole-v1"
-    ).prepare()
+    asked = {"out": tmp_path, "environment": "gym/CartPole-v1"}
+    OfflineTraining(small("dqn"), data, Training(steps=2), **asked).prepare()
     assert "gym/CartPole-v1 gives none: every action can be chosen there" in caplog.text
