@@ -23,7 +23,7 @@ for row in range(rows):
     rewards[row] = -abs(room - 20) - 0.5 * actions[row]
 
 data = optimist.Dataset.from_arrays(observations, actions, rewards, np.zeros(rows, bool), ends)
-run = optimist.train("dqn", data, steps=steps, out="runs/thermostat")
+run = optimist.train("cql", data, steps=steps, out="runs/thermostat")
 for temperature in (12.0, 26.0):
     action = run.policy(np.array([temperature, 8.0], np.float32))
     print(f"at {temperature:.0f} degrees: {'heat' if action else 'do not heat'}")
