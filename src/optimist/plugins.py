@@ -180,17 +180,17 @@ def _entries_on(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
 def _attribute(place: str) -> Any:
     """The object at "module:Name", or the module at "module"."""
     module, _, path = place.partition(":")
-    found: Any = _module(module)
-    _named.add(found.__name__)
+    thing: Any = _module(module)
+    _named.add(thing.__name__)
     for part in filter(None, path.split(".")):
-        if isinstance(found, ModuleType) and not hasattr(found, part):
+        if isinstance(thing, ModuleType) and not hasattr(thing, part):
             with contextlib.suppress(UsageError):
-                _module(f"{found.__name__}.{part}")  # importing a submodule makes it an attribute
-        if not hasattr(found, part):
-            public = [name for name in vars(found) if not name.startswith("_")]
+                _module(f"{thing.__name__}.{part}")  # importing a submodule makes it an attribute
+        if not hasattr(thing, part):
+            public = [name for name in vars(thing) if not name.startswith("_")]
             raise UsageError(f'{module} has no "{path}": {did_you_mean(path, public)}')
-        found = getattr(found, part)
-    return found
+        thing = getattr(thing, part)
+    return thing
 
 
 def _module(name: str) -> ModuleType:
@@ -255,8 +255,8 @@ def _is_found_elsewhere(module: str) -> bool:
         return False
     with _without_current_folder():  # not by importlib.util.find_spec, which answers from sys.modules
         specs = [finder.find_spec(outermost.__name__, None) for finder in sys.meta_path]
-    found = next(filter(None, specs), None)
-    return found is not None and found.origin == getattr(outermost, "__file__", None)
+    spec = next(filter(None, specs), None)
+    return spec is not None and spec.origin == getattr(outermost, "__file__", None)
 
 
 @contextlib.contextmanager
@@ -284,15 +284,15 @@ def hashes_of(name: str) -> dict[str, str]:
     module = sys.modules.get(name)
     if module is None or _source(module) is None:
         return {}
-    found, waiting, home = dict[str, str](), [module], _home(module)
+    marks, waiting, home = dict[str, str](), [module], _home(module)
     while waiting:
         each = waiting.pop()
         label, file = f"code of {each.__name__}", _source(each)
-        if label not in found and file and (each is module or _is_users(file, home)):
+        if label not in marks and file and (each is module or _is_users(file, home)):
             content = file.read_bytes()
-            found[label] = hashlib.sha256(content).hexdigest()[:12]
+            marks[label] = hashlib.sha256(content).hexdigest()[:12]
             waiting += _imports(content, each)
-    return found
+    return marks
 
 
 def _source(module: ModuleType) -> Path | None:

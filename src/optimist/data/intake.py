@@ -134,11 +134,11 @@ class Intake:
         for name, array in rows.items():
             if not array.ndim or len(array) != count:
                 raise DataError(f"{name} have shape {array.shape}: give {count} rows, one for each reward")
-        given = {name for name in AFTER if name in rows}
-        if self._after is not None and self._after != given:
-            name = min(self._after ^ given)
+        after = {name for name in AFTER if name in rows}
+        if self._after is not None and self._after != after:
+            name = min(self._after ^ after)
             raise DataError(f"every part of a log must have {name}, or none may: give the same")
-        self._after = given
+        self._after = after
         for start in range(0, count, self._rows_at_once):
             self._add({name: array[start : start + self._rows_at_once] for name, array in rows.items()})
 

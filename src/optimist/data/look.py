@@ -244,9 +244,9 @@ def _features(rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 def _fitted(inputs: np.ndarray, targets: np.ndarray, held: np.ndarray) -> list[np.ndarray]:
     """The held-out predictions of a ridge regression for each penalty."""
-    known = inputs[~held]
-    gram, moment = known.T @ known, known.T @ targets[~held]
-    gram, ridge = gram.astype(np.float64), len(known) * np.eye(len(gram))
+    rows = inputs[~held]
+    gram, moment = rows.T @ rows, rows.T @ targets[~held]
+    gram, ridge = gram.astype(np.float64), len(rows) * np.eye(len(gram))
     return [inputs[held] @ np.linalg.solve(gram + penalty * ridge, moment) for penalty in PENALTIES]
 
 

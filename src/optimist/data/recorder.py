@@ -250,15 +250,14 @@ class _Buffer:
         spec, row = self.spec, self.filled
         frame = (self.lanes, *spec.frame_shape)
         observation = checked("observation", observation, frame, spec.frame_dtype)
-        given = zip(self._columns.items(), (action, reward, terminal, truncated), strict=True)
-        values = {name: checked(name, each, kept.shape[1:], kept.dtype) for (name, kept), each in given}
+        columns = zip(self._columns.items(), (action, reward, terminal, truncated), strict=True)
+        values = {name: checked(name, each, kept.shape[1:], kept.dtype) for (name, kept), each in columns}
         next_observation = checked("next_observation", next_observation, frame, spec.frame_dtype)
         if spec.outside(values["action"]).any():
-            known = (
-                f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
-            )
+            bounds = (0, spec.actions - 1) if spec.discrete else (spec.action_low, spec.action_high)
             raise DataError(
-                f"action {values['action'].tolist()}: the spec has actions {known}; correct one of them"
+                f"action {values['action'].tolist()}: the spec has actions {bounds[0]} to {bounds[1]}; "
+                "correct one of them"
             )
         self._check_continuity(observation)
         if allowed is not None:

@@ -139,9 +139,9 @@ class Timeline:
         starts = self.episode_starts
         beginning = np.searchsorted(starts, following)  # the first episode that does not begin before it
         ended = (following == len(self)) | (starts.take(beginning, mode="clip") == following)
-        found = masks.bits.take(following, axis=0, mode="clip")
+        within = masks.bits.take(following, axis=0, mode="clip")
         at_ends = np.uint8(0) if self.next_allowed is None else self.next_allowed.bits[steps]
-        return np.where(ended[..., None], at_ends, found)
+        return np.where(ended[..., None], at_ends, within)
 
     def frames(self, indices: np.ndarray) -> np.ndarray:
         """The frames with these numbers, in this order, (..., *frame_shape)."""

@@ -30,8 +30,8 @@ AT_ONCE = 4096  # frames that are compared together
 
 def appended(provenance: Mapping[str, Any]) -> list[str]:
     """The fingerprints of the datasets whose steps were appended, as far as they are known."""
-    found = provenance.get(APPENDED)
-    return found if isinstance(found, list) else []
+    fingerprints = provenance.get(APPENDED)
+    return fingerprints if isinstance(fingerprints, list) else []
 
 
 def begun_with(provenance: Mapping[str, Any], source: View | None) -> dict[str, Any]:
@@ -43,55 +43,53 @@ def begun_with(provenance: Mapping[str, Any], source: View | None) -> dict[str, 
     return {**begun, COPY_OF: source.fingerprint} if source else begun
 
 
-def check_is_new(folder: Path, found: Manifest, source: View) -> None:
+def check_is_new(folder: Path, manifest: Manifest, source: View) -> None:
     """Raise DataError if these steps were saved here before: a command that is run again doubles them."""
     if source.path and source.path.resolve() == folder.resolve():
         raise DataError(f"{folder} is the log itself, and its steps would be there twice: append others")
-    if source.fingerprint in (found.provenance.get(COPY_OF), *appended(found.provenance)):
+    if source.fingerprint in (manifest.provenance.get(COPY_OF), *appended(manifest.provenance)):
         raise DataError(f"{folder} has these steps already: they were appended before; append others")
     if source.recording:  # a part may be appended to what it is a part of
         return
-    if known := _steps_known(read_timeline(folder, found), source.timeline):
-        if known == len(source):
-            raise DataError(f"{folder} has all of these steps already; append others")
-        rest = len(source) - known
+    count = _steps_in(read_timeline(folder, manifest), source.timeline)
+    if count == len(source):
+        raise DataError(f"{folder} has all of these steps already; append others")
+    if count:
+        rest = len(source) - count
         raise DataError(
-            f"{folder} has {known:,} of these {len(source):,} steps already, because the log grew after they "
+            f"{folder} has {count:,} of these {len(source):,} steps already, because the log grew after they "
             f"were appended: append the others, with --last {rest} (in Python: data.last({rest}))"
         )
 
 
-def _steps_known(here: Timeline, more: Timeline) -> int:
+def _steps_in(here: Timeline, more: Timeline) -> int:
     """How many steps with which the lanes of a log begin are whole lanes here, one after the other."""
-    by_frame: dict[bytes, list[tuple[int, int]]] = {}
-    starts, stops = here.lane_starts.tolist(), here.lane_stops.tolist()
-    for start, stop, frame in zip(starts, stops, _frames(here, here.lane_starts), strict=True):
-        by_frame.setdefault(frame.tobytes(), []).append((start, stop))
-    known = 0
+    by_frame: dict[bytes, list[range]] = {}  # the lanes that begin with this frame
+    lanes = map(range, here.lane_starts.tolist(), here.lane_stops.tolist())
+    for lane, frame in zip(lanes, here.frames(here.frame_of(here.lane_starts)), strict=True):
+        by_frame.setdefault(frame.tobytes(), []).append(lane)
+    count = 0
     for place, stop in zip(more.lane_starts.tolist(), more.lane_stops.tolist(), strict=True):
         while place < stop:
-            lanes = by_frame.get(_frames(more, np.array([place])).tobytes(), [])
-            same = (last - first for first, last in lanes if _alike(here, first, last, more, place, stop))
-            if not (count := next(same, 0)):
+            first = more.frames(more.frame_of(np.array([place])))
+            candidates = [lane for lane in by_frame.get(first.tobytes(), []) if len(lane) <= stop - place]
+            same = next((len(lane) for lane in candidates if _alike(here, lane, more, place)), 0)
+            if not same:
                 break
-            known, place = known + count, place + count
-    return known
+            count, place = count + same, place + same
+    return count
 
 
-def _alike(here: Timeline, first: int, last: int, more: Timeline, place: int, stop: int) -> bool:
-    """Are all steps of this lane those from a place on in a lane of the other timeline?"""
-    if last - first > stop - place:
-        return False
-    there = place + last - first
-    columns = ((getattr(each, name) for each in (here, more)) for name in ("action", "reward", "terminal"))
-    return all(np.array_equal(one[first:last], other[place:there]) for one, other in columns) and all(
-        np.array_equal(_frames(here, steps), _frames(more, steps - first + place))
-        for steps in np.array_split(np.arange(first, last), 1 + (last - first) // AT_ONCE)
+def _alike(here: Timeline, lane: range, more: Timeline, place: int) -> bool:
+    """Are all steps of this lane those from a place on in the other timeline?"""
+    steps, shift = np.arange(lane.start, lane.stop), place - lane.start
+    for name in ("action", "reward", "terminal"):
+        if not np.array_equal(here.columns[name][steps], more.columns[name][steps + shift]):
+            return False
+    return all(
+        np.array_equal(here.frames(here.frame_of(part)), more.frames(more.frame_of(part + shift)))
+        for part in np.array_split(steps, 1 + len(lane) // AT_ONCE)
     )
-
-
-def _frames(timeline: Timeline, steps: np.ndarray) -> np.ndarray:
-    return timeline.frames(timeline.frame_of(steps))
 
 
 def to_extend(
@@ -108,36 +106,32 @@ def to_extend(
         if others:
             raise DataError(f"{folder} holds {in_one_line(others[0])}, not a dataset; choose a new folder")
         return None
-    found = manifests.read(folder)
-    if restart and "unfinished" in found.provenance:
+    manifest = manifests.read(folder)
+    if restart and "unfinished" in manifest.provenance:
         return None
-    found.check_complete(folder)
+    manifest.check_complete(folder)
     if not append:
         remedy = f"choose a new folder, or append to it: optimist data append NEW --to {folder}"
         raise DataError(f"{folder} holds a dataset already; {remedy}")
-    _check_same(folder, found, spec, provenance)
-    return found
-
-
-def _check_same(folder: Path, found: Manifest, spec: Spec, provenance: Mapping[str, Any]) -> None:
-    if found.spec != spec:
-        ours, theirs = vars(found.spec), vars(spec)
-        name = next(each.name for each in fields(Spec) if ours[each.name] != theirs[each.name])
+    if manifest.spec != spec:
+        before, after = vars(manifest.spec), vars(spec)
+        name = next(each.name for each in fields(Spec) if before[each.name] != after[each.name])
         raise DataError(
-            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: its {name} is "
-            f"{in_one_line(ours[name])}, not {in_one_line(theirs[name])}; choose a new folder, or "
-            f"{_remedy(found.spec, spec)}"
+            f"{folder} holds {manifest.spec.in_words()}, which differs from {spec.in_words()}: its {name} is "
+            f"{in_one_line(before[name])}, not {in_one_line(after[name])}; choose a new folder, or "
+            f"{_remedy(manifest.spec, spec)}"
         )
     for name in (FEATURES, ACTION_COLUMNS):
-        given = (found.provenance.get(name), provenance.get(name))
-        before, after = (each if isinstance(each, list) else [] for each in given)
-        for place, (one, other) in enumerate(zip(before, after, strict=False)):
+        columns = (manifest.provenance.get(name), provenance.get(name))
+        lists = [each if isinstance(each, list) else [] for each in columns]
+        for place, (one, other) in enumerate(zip(*lists, strict=False)):
             if one != other:
                 raise DataError(
                     f"{folder} has {in_one_line(one)} where the new log has {in_one_line(other)} (number "
                     f"{place} of the {name.replace('_', ' ')}): import it again with the same columns in the "
                     "same order"
                 )
+    return manifest
 
 
 def _remedy(one: Spec, other: Spec) -> str:
@@ -153,9 +147,9 @@ def _remedy(one: Spec, other: Spec) -> str:
         return "give the same"
     low, high = np.minimum(one.action_low, other.action_low), np.maximum(one.action_high, other.action_high)
     bounds = [",".join(map(repr, each.tolist())) for each in (low, high)]
-    given = f"with --action-low {bounds[0]} --action-high {bounds[1]}"
+    options = f"with --action-low {bounds[0]} --action-high {bounds[1]}"
     has_room = (tuple(low), tuple(high)) == (one.action_low, one.action_high)
-    return f"import the new log {given}" if has_room else f"import both {given}, or wider bounds"
+    return f"import the new log {options}" if has_room else f"import both {options}, or wider bounds"
 
 
 class GrowingFolder:
