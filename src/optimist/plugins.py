@@ -70,10 +70,11 @@ def names(kind: str) -> list[str]:
 def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
     """The thing of this name: the package's own, that of an entry point, or that at an address. UsageError if
     there is none, with a hint at the names of entry points and the `known` ones, by default the package's."""
-    what, entry = KINDS[kind], _entries(kind).get(name)
+    what = KINDS[kind]
     if name in own(kind):
         module = importlib.import_module(f"optimist.{what.folder.replace('/', '.')}.{name}")
         return getattr(module, name.title().replace("_", "")) if what.is_class else module
+    entry = _entries(kind).get(name)
     if not entry and not is_address(name):
         hint = did_you_mean(name, [*(known or own(kind)), *names(kind)])
         yours = ", or your own as module:Name" if hint.startswith("known") else ""
@@ -225,12 +226,9 @@ def _key(module: str) -> str:
 
 def _file(path: str) -> ModuleType:
     if not os.path.isabs(path):
-        is_file = os.path.isfile(path)
-        whole, problem = (
-            (os.path.abspath(path), "is not a whole path")
-            if is_file
-            else ("/folder/file.py:Name", "is not a file")
-        )
+        whole, problem = "/folder/file.py:Name", "is not a file"
+        if os.path.isfile(path):
+            whole, problem = os.path.abspath(path), "is not a whole path"
         raise UsageError(f'"{path}" {problem}: write its whole path, {whole}')
     if not os.path.isfile(path):  # such as that of a run from another machine
         raise UsageError(f'there is no file "{path}": put it there, or correct its path')
@@ -284,11 +282,11 @@ def hashes_of(name: str) -> dict[str, str]:
     module = sys.modules.get(name)
     if module is None or _source(module) is None:
         return {}
-    marks, waiting, home = dict[str, str](), [module], _home(module)
+    marks, waiting = dict[str, str](), [module]
     while waiting:
         each = waiting.pop()
         label, file = f"code of {each.__name__}", _source(each)
-        if label not in marks and file and (each is module or _is_users(file, home)):
+        if label not in marks and file and (each is module or _is_users(file, module)):
             content = file.read_bytes()
             marks[label] = hashlib.sha256(content).hexdigest()[:12]
             waiting += _imports(content, each)
@@ -300,23 +298,20 @@ def _source(module: ModuleType) -> Path | None:
     return Path(file) if file and os.path.isfile(file) else None
 
 
-def _home(module: ModuleType) -> Path:
-    """The folder of the package that the module is in, or of the module."""
-    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
-    return Path(str(getattr(outermost, "__file__", None) or module.__file__)).parent
-
-
 def is_users(name: str) -> bool:
     """Whether an imported module is the user's own file: of neither an installed package nor this one."""
     module = sys.modules.get(name)
     file = module and _source(module)
     if not module or not file or name == "__main__" or INSTALLED & set(file.parts):
         return False
-    return _is_users(file, _home(module))
+    return _is_users(file, module)
 
 
-def _is_users(file: Path, home: Path) -> bool:
-    """Whether a file in `home` is the user's: of neither an installed package nor this one."""
+def _is_users(file: Path, module: ModuleType) -> bool:
+    """Whether a file is the user's: in the folder of the package that the module is in, or of the module, and
+    of neither an installed package nor this one."""
+    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
+    home = Path(str(getattr(outermost, "__file__", None) or module.__file__)).parent
     if not file.is_relative_to(home) or file.is_relative_to(os.path.join(PACKAGES, "optimist")):
         return False
     inside = file.relative_to(home) if (home / "__init__.py").exists() else file
