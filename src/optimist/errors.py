@@ -72,12 +72,9 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         return {**initials, **spelled}[meant]
     cutoff = 0.66 if len(meant) < 5 else 0.7  # one of three letters may differ: "rme" is "rem"
     alike = difflib.get_close_matches(meant, spelled, n=1, cutoff=cutoff)
-    begun = [form for form in spelled if min(len(meant), len(form)) > 2 and _begins(meant, form)]
+    longer = [form for form in spelled if min(len(meant), len(form)) > 2]
+    begun = [form for form in longer if meant.startswith(form) or form.startswith(meant)]
     return next((spelled[form] for form in (*alike, *begun)), None)
-
-
-def _begins(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
 
 
 def _letters(word: str) -> str:

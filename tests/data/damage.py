@@ -65,10 +65,9 @@ def swap_steps(folder):
 
 def widened(path):
     batch = table(path)
-    columns = [
-        c.cast(pa.float64()) if n == "reward" else c for n, c in zip(batch.schema.names, batch, strict=True)
-    ]
-    return arrow(pa.record_batch(columns, names=batch.schema.names))
+    names = batch.schema.names
+    columns = [c.cast(pa.float64()) if n == "reward" else c for n, c in zip(names, batch, strict=True)]
+    return arrow(pa.record_batch(columns, names=names))
 
 
 def pickled(folder):
@@ -126,6 +125,10 @@ def manifest(change):
     return lambda folder: rewritten(folder, change, "manifest")
 
 
+def renamed(name):
+    return manifest(lambda record: record["shards"][0]["steps"].update(file=name))
+
+
 REFUSED = {
     "missing frames": (gone("frames-000001.arrow"), "missing"),
     "missing steps": (gone("steps-000002.arrow"), "missing"),
@@ -141,14 +144,8 @@ REFUSED = {
     "swapped": (swap_steps, "hash|contents|bytes"),
     "newer": (manifest(lambda record: record.update(version=2)), "version 2"),
     "another format": (manifest(lambda record: record.update(format="zip")), "optimist-dataset"),
-    "climbing name": (
-        manifest(lambda record: record["shards"][0]["steps"].update(file="../x")),
-        "plain file name",
-    ),
-    "absolute name": (
-        manifest(lambda record: record["shards"][0]["frames"].update(file="/etc/passwd")),
-        "plain file name",
-    ),
+    "climbing name": (renamed("../x"), "plain file name"),
+    "absolute name": (renamed("/etc/passwd"), "plain file name"),
     "no shards": (manifest(lambda record: record.pop("shards")), "shards"),
     "odd block": (manifest(lambda record: record["shards"][0]["blocks"][0].update(steps=-4)), "block"),
     "old totals": (manifest(lambda record: record.update(steps=80)), "totals"),

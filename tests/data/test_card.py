@@ -47,15 +47,8 @@ def test_the_mean_return_has_an_interval_over_episodes():
 
 def test_the_card_says_that_probabilities_and_masks_were_logged():
     masks = np.array([[1, 1, 1], [1, 0, 0]] * 5, bool)
-    data = from_arrays(
-        np.arange(10.0)[:, None],
-        np.zeros(10, int),
-        np.ones(10),
-        np.ones(10, bool),
-        probabilities=np.linspace(0.1, 1, 10),
-        allowed_actions=masks,
-        actions_count=3,
-    )
+    more = {"probabilities": np.linspace(0.1, 1, 10), "allowed_actions": masks, "actions_count": 3}
+    data = from_arrays(np.arange(10.0)[:, None], np.zeros(10, int), np.ones(10), np.ones(10, bool), **more)
     figures = card(data)
     assert figures["allowed_actions"] == {"mean": 2.0, "least": 1.0, "most": 3.0}
     assert figures["probabilities"] == pytest.approx({"mean": 0.55, "least": 0.1, "most": 1.0})
@@ -110,9 +103,8 @@ def test_a_part_says_how_many_steps_it_may_lack_at_most(tmp_path):
 
 @pytest.mark.parametrize("record", [None, [], {"steps": "x", "rewards": 1}, {"steps": 10**400}, {}])
 def test_a_damaged_record_of_left_out_steps_says_nothing(record):
-    data = from_arrays(
-        np.zeros((4, 1)), [0, 1, 0, 1], np.ones(4), np.ones(4), provenance={"left_out": record}
-    )
+    columns = np.zeros((4, 1)), [0, 1, 0, 1], np.ones(4), np.ones(4)
+    data = from_arrays(*columns, provenance={"left_out": record})
     assert card(data)["left_out"] is None
 
 

@@ -46,6 +46,20 @@ except StorageError as problem:
 )
 
 
+AT_EXIT = """
+import atexit, sys
+import numpy as np
+from optimist.data import Spec
+from optimist.data.lane_recorder import LaneRecorder
+
+lane = LaneRecorder(sys.argv[1], Spec((2000,), "float32", actions=3)).lane()
+atexit.register(lane.close)
+lane.begin(np.zeros(2000))
+for t in range(200):
+    lane.add(t % 3, 1.0, False, False, np.full(2000, t))
+"""
+
+
 def assert_valid_prefix(folder):
     """Each lane's steps are 0, 1, 2, ... in time order."""
     dataset = open_dataset(folder)
@@ -117,3 +131,9 @@ def test_what_the_disk_refused_is_written_when_there_is_room(tmp_path, monkeypat
         add(number)
     recorder.close()
     assert len(assert_valid_prefix(tmp_path)) == recorder.steps == 9
+
+
+def test_the_end_of_a_process_writes_also_a_large_shard(tmp_path):
+    """No thread begins then, and the one that hashed the file lost it."""
+    found = subprocess.run([sys.executable, "-c", AT_EXIT, str(tmp_path)], timeout=PATIENCE)
+    assert found.returncode == 0 and len(open_dataset(tmp_path)) == 200 and verify(tmp_path) == []

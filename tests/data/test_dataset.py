@@ -26,14 +26,11 @@ def assert_same(dataset, lanes):
     timeline = dataset.timeline
     assert len(dataset) == len(timeline) == len(steps)
     for name in ("action", "reward", "terminal", "truncated", "time"):
-        np.testing.assert_array_equal(
-            getattr(timeline, name), np.array([getattr(step, name) for step in steps])
-        )
+        np.testing.assert_array_equal(getattr(timeline, name), [getattr(step, name) for step in steps])
     lengths = [len(episode) for episode in episodes]
     np.testing.assert_array_equal(dataset.stops - dataset.starts, lengths)
-    frames = np.concatenate(
-        [[step.observation for step in episode] + [episode[-1].next_observation] for episode in episodes]
-    )
+    frames = [[*(step.observation for step in each), each[-1].next_observation] for each in episodes]
+    frames = np.concatenate(frames)
     assert timeline.frame_count == len(frames)
     decoded = timeline.decoded()
     assert decoded.dtype == frames.dtype

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from little import pixels, vectors
-from optimist.data import Sampler, transitions
+from optimist.data import Sampler, transitions, views
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,8 @@ def images(tmp_path_factory):
 
 
 @pytest.mark.parametrize("part", [lambda data: data, lambda data: data.last(70)], ids=["all", "a view"])
-def test_iterating_over_every_episode_gives_every_transition(images, part):
+def test_iterating_over_every_episode_gives_every_transition(images, part, monkeypatch):
+    monkeypatch.setattr(views, "STEPS_AT_ONCE", 3)
     data = part(images)
     wanted = transitions(Sampler(data, gamma=1.0), np.arange(len(data)), data.timeline.frames)
     found = [step for episode in data.episodes for step in episode]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -135,9 +136,8 @@ def test_an_append_has_the_same_columns_in_the_same_order(tmp_path):
     named = {"features": ["age", "hour"]}
     with Intake(tmp_path / "log", SPEC, provenance=named) as intake:
         intake.add(rows(30))
-    with pytest.raises(
-        DataError, match=r"log has age where the new log has hour \(number 0 of the features\)"
-    ):
+    said = r"log has age where the new log has hour \(number 0 of the features\)"
+    with pytest.raises(DataError, match=said):
         Intake(tmp_path / "log", SPEC, provenance={"features": ["hour", "age"]}, append=True)
     for same in (named, {}):
         with Intake(tmp_path / "log", SPEC, provenance=same, append=True) as intake:
@@ -148,16 +148,10 @@ def test_an_append_has_the_same_columns_in_the_same_order(tmp_path):
     ("low", "high", "said"),
     [
         ((0.5, 0.0), (1.0, 1.0), "import the new log with --action-low 0.1,0.0 --action-high 2.0,1.0$"),
-        (
-            (0.5, -3.0),
-            (4.0, 1.0),
-            "import both with --action-low 0.1,-3.0 --action-high 4.0,1.0, or wider bounds",
-        ),
+        ((0.5, -3.0), (4.0, 1.0), "import both with --action-low 0.1,-3.0 --action-high 4.0,1.0, or wider"),
     ],
 )
-def test_bounds_of_actions_that_differ_are_told_with_the_words_that_make_them_equal(
-    low, high, said, tmp_path
-):
+def test_bounds_of_actions_that_differ_are_told_with_the_words_that_end_it(low, high, said, tmp_path):
     """Bounds are those of the log unless they are given, and the next month's differ."""
     spec = Spec((2,), "float32", action_low=(0.1, 0.0), action_high=(2.0, 1.0))
     with Intake(tmp_path / "log", spec) as intake:
@@ -170,8 +164,6 @@ ENDLESS = """
 import sys
 import numpy as np
 from optimist.data import Spec
-from optimist.data.disk import manifest as manifests
-from optimist.data.intake import steps_per_shard
 from optimist.data.intake import Intake
 
 t = np.arange(100)
@@ -195,13 +187,9 @@ def killed_in_mid_write(folder, shard):
 def test_kill_9_leaves_a_folder_that_is_refused_or_the_data_from_before(tmp_path):
     folder = tmp_path / "log"
     killed_in_mid_write(folder, shard=2)
-    for attempt in (
-        lambda: Dataset.open(folder),
-        lambda: Intake(folder, SPEC),
-        lambda: Recorder(folder, SPEC, lanes=1),
-    ):
+    for attempt in (Dataset.open, partial(Intake, spec=SPEC), partial(Recorder, spec=SPEC, lanes=1)):
         with pytest.raises(DataError, match="is not complete: .* remove the folder.* --restart"):
-            attempt()
+            attempt(folder)
     assert "is not complete" in verify(folder)[0] and len(verify(folder)) == 1
     with Intake(folder, SPEC, restart=True) as intake:
         intake.add(rows(30))

@@ -46,10 +46,7 @@ SMALL = "is -1: it must be at least 0"
         (lambda log: log.batch(8, n_step=True), WHOLE),
         (lambda log: log.observation("first"), WHOLE),
         (lambda log: log.fraction(0.5, seed=1.5), WHOLE),
-        (
-            lambda log: log.fraction(0.5, seed=None),
-            WHOLE,
-        ),  # it was another part each time, of one fingerprint
+        (lambda log: log.fraction(0.5, seed=None), WHOLE),  # it was another part each time
         (lambda log: log.hold_out(0.5, seed=np.nan), WHOLE),
         (lambda log: log.first(2.5), WHOLE),
         (lambda log: log.last("3"), WHOLE),

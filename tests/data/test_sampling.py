@@ -85,9 +85,8 @@ def test_stack_is_black_before_the_episode_starts():
 
 
 def dataset_of(steps):
-    return from_arrays(
-        np.zeros((steps, 1), bool), np.zeros(steps, int), np.zeros(steps), np.ones(steps, bool)
-    )
+    zeros = np.zeros(steps, int)
+    return from_arrays(zeros[:, None] > 0, zeros, zeros, zeros == 0)
 
 
 def test_positions_do_not_depend_on_how_they_are_asked_for():

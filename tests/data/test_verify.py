@@ -44,10 +44,7 @@ def test_every_flipped_bit_is_found(folder):
         path.write_bytes(content)
         problems = verify(folder)
         path.write_bytes(good)
-        assert problems and all(name in problem and "\n" not in problem for problem in problems), (
-            name,
-            place,
-        )
+        assert problems and all(name in each and "\n" not in each for each in problems), (name, place)
     assert verify(folder) == []
 
 

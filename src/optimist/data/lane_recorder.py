@@ -10,12 +10,11 @@ import numpy as np
 
 from optimist.data.disk.appending import GrowingFolder
 from optimist.data.disk.codec import stored_frame_bytes
-from optimist.data.recorder import checked
+from optimist.data.recorder import SHARD_BYTES, SHARD_STEPS, checked  # a shard is written at either
 from optimist.data.rules.joining import Piece, at_ends, joined
 from optimist.data.transition import COLUMNS, NEXT, Spec
 from optimist.errors import DataError
 
-SHARD_STEPS, SHARD_BYTES = 16384, 2**26  # a shard is written when either is reached
 SECONDS = 60  # after this long what there is of a shard is written, so that a crash loses no more
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.rules.joining import LeftOut
+from optimist.data.sampling import Sampler
 from optimist.data.timeline import decoded_stacks
 from optimist.data.transition import Spec
 from optimist.data.views import View
@@ -152,11 +153,9 @@ class Look:
         else:
             begins = random.integers(0, steps - count // RUNS, RUNS)
             positions = np.unique(begins[:, None] + np.arange(count // RUNS))
-        sampled = dataset.steps_at(positions)
-        episode = timeline.episode_of(sampled)
-        age = np.minimum(sampled - timeline.episode_starts[episode], stack - 1)
-        seen = decoded_stacks(timeline.frames, sampled + episode, age, stack)
-        return Sample(seen, timeline.action[sampled], episode)
+        rows = Sampler(dataset).rows(positions)
+        seen = decoded_stacks(timeline.frames, rows.frame, rows.age, stack)
+        return Sample(seen, rows.action, timeline.episode_of(dataset.steps_at(positions)))
 
     @cached_property
     def features(self) -> Features | None:

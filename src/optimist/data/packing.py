@@ -27,7 +27,8 @@ class Packed(NamedTuple):
 def packed(frames: np.ndarray) -> Packed:
     """One group of frames, (n, *frame_shape), in the code."""
     words = as_words(frames)
-    background = _background(words)
+    some = words[:: -(-len(words) // SAMPLED)].view(np.uint8)
+    background = np.sort(some, axis=0)[len(some) // 2].view("<u4")
     differs = words != background
     counts = differs.sum(axis=1)
     lines = -(-counts // LINE)
@@ -35,24 +36,15 @@ def packed(frames: np.ndarray) -> Packed:
     changed = np.zeros(lines.sum() * LINE, np.uint32)
     moved = begins * LINE - (np.cumsum(counts) - counts)  # by the unused ends of earlier lines
     changed[np.arange(counts.sum()) + np.repeat(moved, counts)] = words[differs]
-    return Packed(background[None], _masks(differs), begins.astype(np.int32), changed.reshape(-1, LINE))
+    masks = as_words(np.packbits(differs, axis=1, bitorder="little"))
+    return Packed(background[None], masks, begins.astype(np.int32), changed.reshape(-1, LINE))
 
 
 def as_words(frames: np.ndarray) -> np.ndarray:
-    """The bytes of each frame as words, (n, words); the last word is filled up with zeros."""
+    """The bytes of each row as words, (n, words); the last word is filled up with zeros."""
     flat = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
     missing = -flat.shape[1] % 4
     return (np.pad(flat, ((0, 0), (0, missing))) if missing else flat).view("<u4")
-
-
-def _background(words: np.ndarray) -> np.ndarray:
-    some = words[:: -(-len(words) // SAMPLED)].view(np.uint8)
-    return np.sort(some, axis=0)[len(some) // 2].view("<u4")
-
-
-def _masks(differs: np.ndarray) -> np.ndarray:
-    bits = np.packbits(differs, axis=1, bitorder="little")
-    return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 4))).view("<u4")
 
 
 def joined(groups: list[Packed]) -> Packed:

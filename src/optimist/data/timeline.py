@@ -32,10 +32,6 @@ class Masks:
     bits: np.ndarray  # eight actions share a byte
     actions: int
 
-    @classmethod
-    def of(cls, allowed: np.ndarray) -> "Masks":
-        return cls(np.packbits(allowed, axis=-1), allowed.shape[-1])
-
     def __len__(self) -> int:
         return len(self.bits)
 

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 
 from optimist.data.rules.joining import LeftOut
-from optimist.data.timeline import Timeline, decoded_stacks, stacked
+from optimist.data.timeline import Timeline, decoded_stacks
 from optimist.data.transition import Spec, Transition, number, whole_number
 from optimist.errors import DataError, in_one_line
 
 RETURNS_AT_ONCE = 2**20  # steps that are summed at once, so that a long log needs little memory
+STEPS_AT_ONCE = 256  # of an episode, whose observations are stacked together
 NEGLIGIBLE = 1e-9  # a weight below which further rewards are left out
 
 
@@ -234,25 +235,21 @@ class Episode:
     @property
     def observations(self) -> np.ndarray:
         """The stacked observations, with the one after the last step, (length + 1, ...)."""
-        stacks = decoded_stacks(self.timeline.frames, self._frame_numbers, self._age, self.spec.stack)
+        return self._observations(slice(None))
+
+    def _observations(self, part: slice) -> np.ndarray:
+        numbers, age = self._frame_numbers[part], self._age[part]
+        stacks = decoded_stacks(self.timeline.frames, numbers, age, self.spec.stack)
         return self.spec.in_users_layout(stacks)
 
     def __iter__(self) -> Iterator[Transition]:
-        first = self._frame_numbers[0]
-        earliest = first - self._age[0]
-        frames = self.timeline.frames(np.arange(earliest, first + self.length + 1))
-
-        def observation(step: int) -> np.ndarray:
-            at = int(first - earliest) + step
-            stack = stacked(lambda back: frames[max(0, at - back)], self._age[step], self.spec.stack)
-            return self.spec.in_users_layout(stack)
-
-        columns = zip(self.actions, self.rewards, strict=True)
-        following = observation(0)
-        for step, (action, reward) in enumerate(columns):
-            before, following = following, observation(step + 1)
-            ends = self.terminal and step == self.length - 1
-            yield Transition(before, action, reward, np.float32(not ends), following)
+        for first in range(0, self.length, STEPS_AT_ONCE):
+            part = slice(first, first + STEPS_AT_ONCE + 1)
+            seen = self._observations(part)
+            columns = zip(self.actions[part], self.rewards[part], seen, seen[1:], strict=False)
+            for step, (action, reward, before, after) in enumerate(columns, first + 1):
+                ends = self.terminal and step == self.length
+                yield Transition(before, action, reward, np.float32(not ends), after)
 
     def __repr__(self) -> str:
         end = "terminal" if self.terminal else "truncated" if self.truncated else "cut"

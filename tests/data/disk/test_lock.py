@@ -47,9 +47,8 @@ def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
         finally:
             child.send_signal(signal.SIGKILL)
     holder = f"process {child.pid} on {platform.node()}"
-    assert str(refused.value) == (
-        f"{tmp_path} is being written by {holder}: wait for it, or choose another folder"
-    )
+    words = f"{tmp_path} is being written by {holder}: wait for it, or choose another folder"
+    assert str(refused.value) == words
     assert (tmp_path / ".holder").read_text() == holder  # it had no time to clean up
     record(tmp_path, SPEC, rows=3)
     assert len(open_dataset(tmp_path)) == 3

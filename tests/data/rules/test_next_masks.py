@@ -102,14 +102,8 @@ def logs(draw):
     """Logs with and without successors and with and without known masks after their ends."""
     count = draw(st.integers(2, 25))
     flags = st.lists(st.booleans(), min_size=count, max_size=count).map(np.array)
-    columns = log(
-        count,
-        draw(st.sampled_from([2, 3, 8, 9])),
-        draw(st.integers(0, 99)),
-        draw(st.booleans()),
-        draw(flags),
-        draw(flags),
-    )
+    kinds = (st.sampled_from([2, 3, 8, 9]), st.integers(0, 99), st.booleans(), flags, flags)
+    columns = log(count, *map(draw, kinds))
     columns["truncations"] &= ~columns["terminals"]
     return with_next(columns) if "next_observations" in columns and draw(st.booleans()) else columns
 
@@ -188,11 +182,7 @@ def test_a_file_holds_the_masks_only_if_the_end_of_an_episode_needs_them(tmp_pat
 
 def columns_in(folder):
     """The names of the columns of each steps file."""
-    return [
-        set(pa.ipc.open_file(file).schema.names)
-        for file in sorted(folder.iterdir())
-        if file.name.startswith("steps-")
-    ]
+    return [set(pa.ipc.open_file(file).schema.names) for file in sorted(folder.glob("steps-*"))]
 
 
 def test_steps_are_appended_whether_or_not_a_log_knows_the_masks_after_its_ends(tmp_path):
@@ -263,10 +253,8 @@ def test_wrong_masks_are_named_by_their_rows_in_a_log_that_comes_row_by_row(tmp_
     given = dict(KNOWN)
     if spoil:
         given["next_allowed_actions"] = spoil(given["next_allowed_actions"], np.arange(12)[:, None])
-    with (
-        pytest.raises(DataError, match=said),
-        Intake(tmp_path / "log", Spec((1,), "float32", actions=3)) as intake,
-    ):
+    spec = Spec((1,), "float32", actions=3)
+    with pytest.raises(DataError, match=said), Intake(tmp_path / "log", spec) as intake:
         for row in range(12):
             if spoil is None and row == 6:
                 del given["next_allowed_actions"]
@@ -278,10 +266,8 @@ def test_a_table_with_final_observations_is_checked_where_its_parts_meet_too(tmp
     monkeypatch.setattr(table_rows, "MOST_ROWS", 6)
     found = formats.find("parquet")
     found.write(from_arrays(**KNOWN), tmp_path / "ours")
-    table = pq.read_table(tmp_path / "ours" / "log.parquet").replace_schema_metadata(
-        {}
-    )  # now it is anybody's
-    table = table.drop_columns(["episode"])
+    table = pq.read_table(tmp_path / "ours" / "log.parquet").drop_columns(["episode"])
+    table = table.replace_schema_metadata({})  # now it is anybody's
     masks = np.array(table["next_allowed_actions"].to_pylist())
     if row is not None:
         masks[row] = [False] * 3 if row == 3 else ~masks[row]

@@ -36,10 +36,7 @@ def doubts_of(table, change):
 
 def test_large_probabilities_in_every_step_are_doubted():
     (line,) = doubts_of(UNIFORM, lambda p: np.full_like(p, 0.9))
-    assert (
-        "4,000 steps have one above 0.5, so that other actions must have been taken in about 444 steps"
-        in line
-    )
+    assert "4,000 steps have one above 0.5, so that other actions must have been taken in about 444" in line
     assert "only 0 have a smaller one" in line
 
 
@@ -62,10 +59,7 @@ def test_masks_say_how_often_an_action_could_be_chosen():
 def test_parts_add_up_and_few_steps_say_nothing():
     actions, probabilities = played(UNIFORM)
     whole = Propensities(4).add(actions, probabilities / 3)
-    parts = (
-        Propensities(4)
-        .add(actions[:999], probabilities[:999] / 3)
-        .add(actions[999:], probabilities[999:] / 3)
-    )
+    parts = Propensities(4).add(actions[:999], probabilities[:999] / 3)
+    parts.add(actions[999:], probabilities[999:] / 3)
     assert parts.doubts() == whole.doubts() and len(whole.doubts()) == 1
     assert Propensities(4).add(actions[:20], np.full(20, 0.9)).doubts() == []

@@ -10,7 +10,7 @@ import shutil
 import signal
 import stat
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -112,16 +112,15 @@ def hash_of_file(path: Path) -> str:
 
 def write_whole(path: Path, content: Any) -> File:
     """Write a file with these bytes; after a crash it is there whole or not at all."""
-    large = len(content) >= WORTH_A_THREAD
-    with ThreadPoolExecutor(1, "hashing") if large else contextlib.nullcontext() as thread:
-        digest = thread and thread.submit(
-            hashlib.sha256, content
-        )  # the processor hashes while the disk writes
+    hashing: Future | None = None
+    with ThreadPoolExecutor(1, "hashing") as thread:
+        if len(content) >= WORTH_A_THREAD:
+            with contextlib.suppress(RuntimeError):  # no thread begins when the interpreter ends
+                hashing = thread.submit(hashlib.sha256, content)  # the processor hashes while the disk writes
         with stored_whole(path, len(content)) as stream:
             stream.write(content)
-        return File(
-            path.name, len(content), (digest.result() if digest else hashlib.sha256(content)).hexdigest()
-        )
+        digest = hashing.result() if hashing else hashlib.sha256(content)
+    return File(path.name, len(content), digest.hexdigest())
 
 
 @contextlib.contextmanager

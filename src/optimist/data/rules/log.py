@@ -41,10 +41,6 @@ class Asked:
     names_are_words: bool = False  # on a command line the name 7 is written like the text "7"
 
 
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Log:
     """A log of another program, which can be read more than once.
@@ -67,7 +63,7 @@ class Log:
     heads: Sequence[str] = ()  # of the table of its contents
     contents: Sequence[Sequence[str]] = ()
     in_file: Callable[[str], str] = str  # an error in which rows have their numbers in the file
-    close: Callable[[], None] = _nothing
+    close: Callable[[], None] = lambda: None
 
 
 def with_following(parts: Iterable[Part]) -> Iterator[tuple[Part, Part | None]]:
