@@ -51,8 +51,7 @@ def test_a_manifest_of_any_bytes(content):
 @settings(deadline=None)
 @given(
     st.fixed_dictionaries(
-        {},
-        optional=dict.fromkeys(("spec", "provenance", "shards", "steps", "episodes", "columns"), plain),
+        {}, optional=dict.fromkeys(("spec", "provenance", "shards", "steps", "episodes", "columns"), plain)
     )
 )
 def test_a_manifest_of_any_values_under_its_hash(record):

@@ -1,6 +1,7 @@
 """Tables are imported by the names of their columns, and what pyarrow and pandas write comes in as it was."""
 
 import json
+import re
 from datetime import date
 from decimal import Decimal
 
@@ -21,6 +22,8 @@ from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("parquet")
 NOISE = np.random.default_rng(0).normal(size=60)
+CATEGORIES = pa.array(["home", "away"] * 30).dictionary_encode()
+TIMES = pa.array(range(60), pa.timestamp("ms", tz="Europe/Berlin"))
 
 
 def columns(steps: int = 60) -> dict:
@@ -42,16 +45,10 @@ def read(path, out, **options):
     return FORMAT.read(path, out, FORMAT.ReadOptions(**options))
 
 
-def expected(table: dict, actions=None, **more):
+def expected(table: dict):
     features = np.stack([table["x"], table["y"], table["is_new"]], axis=1)
-    return from_arrays(
-        features,
-        table["action"] if actions is None else actions,
-        table["reward"],
-        table["terminal"],
-        episodes=table["episode"],
-        **more,
-    )
+    columns = (table[name] for name in ("action", "reward", "terminal"))
+    return from_arrays(features, *columns, episodes=table["episode"])
 
 
 def uuid(number):
@@ -128,7 +125,7 @@ def test_names_of_actions_are_kept(tmp_path, encoded):
     read(path, tmp_path / "data", observations="x,y,is_new")
     data = open_dataset(tmp_path / "data")
     assert data.spec.action_names == ("ask", "buy", "wait")
-    assert_equal_steps(data, expected(table, names))
+    assert_equal_steps(data, expected({**table, "action": names}))
 
 
 def test_lists_of_every_kind_are_vectors_or_images(tmp_path):
@@ -167,105 +164,58 @@ def changed(name, row, value):
     return {name: pa.array(column, from_pandas=False)}
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "said"),
-    [
-        (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
-        (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
-        ({"reward": 1e9 + NOISE}, {}, "rewards are near 1e.09, and float32 holds them in steps of 64"),
-        (changed("y", 45, 2**30), {}, 'observations of "y" hold whole numbers.*first in row 45'),
-        (
-            changed("terminal", 14, None),
-            {},
-            '"terminal" is empty in row 14; write 1 where it marks an end, 0 elsewhere',
-        ),
-        (
-            {"terminal": ["no"] * 60},
-            {},
-            r'"terminal" holds words, not numbers \(no in row 0\); write 1 where',
-        ),
-        (
-            {"x": [[1.0, 2.0]] * 60},
-            {"observations": "x", "shape": "3"},
-            r"2 values in a row, which are not of shape \(3,\)",
-        ),
-        ({"x": [[1.0]] * 40 + [[1.0, 2.0]] * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
-        ({"x": [[1.0]] * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),
-        (
-            {"x": pa.array([b"ab"] * 9 + [b"abc"] * 51)},
-            {"observations": "x", "shape": "2"},
-            "3 bytes in row 9",
-        ),
-        (
-            {"episode": np.arange(60) // 10 % 3},
-            {},
-            "episode 0 appears again in row 30, and the others follow it as before",
-        ),
-        (
-            {},
-            {"observations": "x,name"},
-            r'"name" holds words, not numbers \(customer 0 in row 0\); make columns .* \(pandas.get_dummies',
-        ),
-        (
-            {"name": pa.array(["1,234", "$ 5"] * 30)},
-            {"observations": "x,name"},
-            r"\(1,234 in row 0\); write a number plainly, as 1234.5; if it is a category, make columns",
-        ),
-        (
-            {"mode": pa.array(["home", "away"] * 30).dictionary_encode()},
-            {"observations": "x,mode"},
-            r'"mode" holds words, not numbers \(home in row 0\); make columns of 0 and 1',
-        ),
-        (
-            {"at": pa.array(range(60), pa.timestamp("ms", tz="Europe/Berlin"))},
-            {"observations": "x,at"},
-            r"holds timestamp\[ms, tz=Europe/Berlin\], not numbers; make features of it, such as the hour",
-        ),
-        ({}, {"observations": "xx,y"}, 'there is no column "xx"'),
-        ({}, {"observations": "x", "drop": "nam"}, 'no column "nam": did you mean "name"'),
-        ({}, {"rewards": "x,y"}, "--rewards names x, y: name one column"),
-        (
-            {},
-            {"observations": None},
-            "no column for the observations: name it with --observations A,B,C; its columns are x, y, is_new",
-        ),
-        ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
-        (
-            {},
-            {"drop": "terminal"},
-            "no column for the terminals: name it with --terminals COLUMN, or say .* was cut there; its "
-            "columns",
-        ),
-        (
-            {"done": np.zeros(60, bool)},
-            {"drop": "terminal"},
-            "with --terminals COLUMN; --terminals done if no time limit is among its ends; its columns are x",
-        ),
-        ({"episode": [[0, 0]] * 60}, {}, '"episode" holds list<.*>; name one of numbers or texts'),
-        ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
-    ],
-)
+WORDS = "make columns of 0 and 1 of it"
+FEW, MANY = [[1.0]], [[1.0, 2.0]]
+REFUSED = [  # what differs in the table, the options, and what is said
+    (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
+    (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
+    ({"reward": 1e9 + NOISE}, {}, "rewards are near 1e.09, and float32 holds them in steps of 64"),
+    (changed("y", 45, 2**30), {}, 'observations of "y" hold whole numbers.*first in row 45'),
+    (changed("terminal", 14, None), {}, '"terminal" is empty in row 14; write 1 where it marks an end'),
+    ({"terminal": ["no"] * 60}, {}, r'"terminal" holds words, not numbers \(no in row 0\); write 1 where'),
+    ({"x": MANY * 60}, {"observations": "x", "shape": "3"}, "2 values in a row, .* not of shape .3,."),
+    ({"x": FEW * 40 + MANY * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
+    ({"x": FEW * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),
+    ({"x": [b"ab"] * 9 + [b"abc"] * 51}, {"observations": "x", "shape": "2"}, "3 bytes in row 9"),
+    ({"episode": np.arange(60) // 10 % 3}, {}, "episode 0 appears again in row 30, and the others"),
+    ({}, {"observations": "x,name"}, rf'"name" holds words, .* \(customer 0 in row 0\); {WORDS}'),
+    (
+        {"name": ["1,234", "$ 5"] * 30},
+        {"observations": "x,name"},
+        f"1,234 in .*plainly, as 1234.5; .* {WORDS}",
+    ),
+    ({"name": CATEGORIES}, {"observations": "x,name"}, rf'"name" holds words, .* \(home in row 0\); {WORDS}'),
+    ({"at": TIMES}, {"observations": "x,at"}, "holds timestamp.*, not numbers; make features"),
+    ({}, {"observations": "xx,y"}, 'there is no column "xx"'),
+    ({}, {"observations": "x", "drop": "nam"}, 'no column "nam": did you mean "name"'),
+    ({}, {"rewards": "x,y"}, "--rewards names x, y: name one column"),
+    ({}, {"observations": None}, "name it with --observations A,B,C; its columns are x, y, is"),
+    ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
+    ({}, {"drop": "terminal"}, "with --terminals COLUMN, or say .* was cut there; its columns"),
+    ({"done": [0] * 60}, {"drop": "terminal"}, "COLUMN; --terminals done if no time limit is among"),
+    ({"episode": [[0, 0]] * 60}, {}, '"episode" holds list<.*>; name one of numbers or texts'),
+    ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "said"), REFUSED)
 def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
-    path = tmp_path / "log.parquet"
-    pq.write_table(pa.table({**columns(), **change}), path, row_group_size=17)
-    chosen = {"observations": "x,y,is_new", **options}
+    path = in_parquet({**columns(), **change}, tmp_path)
     with pytest.raises(DataError, match=said) as refused:
-        read(path, tmp_path / "data", **chosen)
+        read(path, tmp_path / "data", **{"observations": "x,y,is_new", **options})
     assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
 
 
 PLAIN = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
 NAMED = PLAIN.assign(action="süd", name="Müller")
 SEPARATED = "log.csv has one column, .*: its cells must be separated by commas"
+NAMELESS = PLAIN.to_csv(index=False, header=False).encode()
 CSV = {
     "semicolons": (PLAIN.to_csv(index=False, sep=";").encode(), SEPARATED),
     "tabs": (PLAIN.to_csv(index=False, sep="\t").encode(), SEPARATED),
     "decimal commas": (b"x;y;is_new\n" + b"1,5;2,5;0\n" * 5, SEPARATED),  # rows with more commas than names
     "and a long name": (b"a long name;of a column\n" + b"1,5;2,5\n" * 5, SEPARATED),
-    "no names": (
-        PLAIN.to_csv(index=False, header=False).encode(),
-        'two columns with the name "0": rename one',
-    ),
+    "no names": (NAMELESS, 'two columns with the name "0": rename one'),
     "utf-16": (
         PLAIN.to_csv(index=False).encode("utf-16"),
         "is UTF-16, as spreadsheets save it: save it as UTF-8",
@@ -274,10 +224,8 @@ CSV = {
         NAMED.to_csv(index=False).encode("latin-1"),
         r'is not UTF-8 \(column "action"\): save it as UTF-8',
     ),
+    "no rows": (b"x,action,reward,terminal\n", "the log has no rows"),
 }
-
-
-CSV["no rows"] = (b"x,action,reward,terminal\n", "the log has no rows")
 
 
 @pytest.mark.parametrize(("content", "said"), CSV.values(), ids=CSV)
@@ -309,16 +257,11 @@ def test_an_empty_name_is_an_empty_cell(tmp_path, save, column):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "said"),
-    [
-        ({"shape": "5"}, "has the shape 5; write the file again"),
-        ({"shape": '["a"]'}, r"has the shape \[.a.\]"),
-        ({"shape": "[-1]"}, "has the shape"),
-        ({"shape": "[2]", "dtype": "object"}, "has the dtype object"),
-        ({"shape": "[2]", "dtype": "many"}, "has the dtype many"),
-    ],
+    ("shape", "dtype"), [("5", ""), ('["a"]', ""), ("[-1]", ""), ("[2]", "object"), ("[2]", "many")]
 )
-def test_a_wrong_description_of_a_column_is_refused(tmp_path, metadata, said):
+def test_a_wrong_description_of_a_column_is_refused(tmp_path, shape, dtype):
+    metadata = {"shape": shape, **({"dtype": dtype} if dtype else {})}
+    said = f"has the {'dtype' if dtype else 'shape'} {re.escape(dtype or shape)}; write the file again"
     table = pa.table({**columns(), "x": pa.array([b"ab"] * 60)})
     field = table.schema.field("x").with_metadata(metadata)
     pq.write_table(table.cast(table.schema.set(0, field)), tmp_path / "log.parquet")
