@@ -23,6 +23,7 @@ Part = dict[str, np.ndarray]
 WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
 OPTIONAL = ("probabilities", "allowed_actions", "next_allowed_actions")
 COLUMNS = (*WRITTEN, "episodes", *OPTIONAL)
+NUMBERED = "actions are numbers from 0 on, in the order of their names"
 
 
 @dataclass(frozen=True)
@@ -113,24 +114,16 @@ def optional_columns(dataset: Dataset) -> dict[str, Callable[[np.ndarray], np.nd
 def left_out(dataset: Dataset, held: Collection[str] = ()) -> list[str]:
     """Notes about what a format cannot hold that has no names of actions, and only these optional columns."""
     columns = [name.replace("_", " ") for name in optional_columns(dataset) if name not in held]
-    names = (
-        ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
-    )
+    names = [NUMBERED] if dataset.spec.action_names else []
     return [*names, *([f"left out: {' and '.join(columns)}"] if columns else [])]
 
 
 def signature(dataset: Dataset) -> str:
     """What an import needs that the columns do not say, as JSON."""
     environment = in_one_line(dataset.provenance.get("environment") or "")
-    return json.dumps(
-        {"spec": dataset.spec.as_json(), "environment": environment, "names": table_names(dataset)}
-    )
-
-
-def table_names(dataset: Dataset) -> dict[str, list[str]]:
-    """The names of the columns of the table that the log comes from, if they are known."""
-    found = {FEATURES: feature_names(dataset), ACTION_COLUMNS: action_columns(dataset)}
-    return {kind: each for kind, each in found.items() if each}
+    names = {FEATURES: feature_names(dataset), ACTION_COLUMNS: action_columns(dataset)}
+    known = {kind: each for kind, each in names.items() if each}
+    return json.dumps({"spec": dataset.spec.as_json(), "environment": environment, "names": known})
 
 
 def new_file(out: str | Path, suffixes: tuple[str, ...]) -> Path:

@@ -15,6 +15,7 @@ from optimist.data.formats import _hdf5
 from optimist.data.formats._arrays import KNOWN, NamedArrayFacts, common_length, rows_together
 from optimist.data.formats._incoming import OURS, gathered, signed
 from optimist.data.formats._outgoing import (
+    NUMBERED,
     WRITTEN,
     Written,
     frames_of,
@@ -26,7 +27,6 @@ from optimist.data.formats._outgoing import (
     written,
 )
 from optimist.data.rules.log import Log, Part
-from optimist.data.transition import Spec
 from optimist.data.views import episodes_in_words
 from optimist.errors import DataError, UsageError, in_one_line, some_of
 
@@ -50,7 +50,13 @@ def open(address: str | Path, options: ReadOptions) -> Log:
     """The log in a file of D4RL's or d3rlpy's layout."""
     path = Path(address)
     with _hdf5.opened(path) as file:
-        ours = signed(file.attributes.get(OURS), path)
+        ours, contents = signed(file.attributes.get(OURS), path), []
+        for name in list(file)[
+            :20
+        ]:  # there may be millions, and some that nobody reads may be links elsewhere
+            with suppress(DataError):
+                if hasattr(array := file.get(name), "shape"):
+                    contents.append((in_one_line(name), str(array.shape), str(array.dtype)))
         log = Log(
             columns=EPISODE_COLUMNS,
             parts=lambda names: (),
@@ -58,21 +64,11 @@ def open(address: str | Path, options: ReadOptions) -> Log:
             spec=ours.spec,
             provenance=ours.names,
             heads=("array", "shape", "type"),
-            contents=_contents(file),
+            contents=contents,
         )
         if "num_episodes" in file and "columns" in file:
             return _d3rlpy(file, path, log)
         return _d4rl(file, path, options, log)
-
-
-def _contents(file: _hdf5.Group) -> list[tuple[str, str, str]]:
-    """Some of the arrays: there may be millions, and some that nobody reads may be links to other files."""
-    rows = []
-    for name in list(file)[:20]:
-        with suppress(DataError):
-            if hasattr(array := file.get(name), "shape"):
-                rows.append((in_one_line(name), str(array.shape), str(array.dtype)))
-    return rows
 
 
 def _d4rl(file: _hdf5.Group, path: Path, options: ReadOptions, log: Log) -> Log:
@@ -118,13 +114,13 @@ def _d3rlpy(file: _hdf5.Group, path: Path, log: Log) -> Log:
         facts = f"{path} says that it has {in_one_line(count)} episodes, and holds {len(file):,} arrays"
         raise DataError(f"{facts}; save it again")
     rows, is_ours = sum(len(file.array(f"rewards_{number}")) for number in range(count)), log.spec is not None
-    return replace(log, parts=partial(_episode_parts, path, count, is_ours), rows=rows, is_padded=is_ours)
 
+    def parts(names: Collection[str]) -> Iterator[Part]:
+        with _hdf5.opened(path) as file:
+            episodes = (_episode(file, number, names, is_ours) for number in range(count))
+            yield from gathered(part for episode in episodes for part in episode)
 
-def _episode_parts(path: Path, count: int, is_ours: bool, names: Collection[str]) -> Iterator[Part]:
-    with _hdf5.opened(path) as file:
-        episodes = (_episode(file, number, names, is_ours) for number in range(count))
-        yield from gathered(part for episode in episodes for part in episode)
+    return replace(log, parts=parts, rows=rows, is_padded=is_ours)
 
 
 def _episode(file: _hdf5.Group, number: int, names: Collection[str], is_ours: bool) -> Iterator[Part]:
@@ -186,7 +182,7 @@ def _write_arrays(dataset: Dataset, file: Any) -> list[str]:
                 file.create_dataset(target, (len(dataset), *values.shape[1:]), values.dtype)
             file[target][start : start + len(values)] = values
         start += len(part["rewards"])
-    return ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
+    return [NUMBERED] if dataset.spec.action_names else []
 
 
 def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
@@ -215,11 +211,7 @@ def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: i
     file[f"actions_{number}"] = np.pad(action, padding, mode="edge").reshape(count, -1)
     file[f"rewards_{number}"] = np.pad(reward, (0, more)).reshape(count, 1)
     file[f"terminated_{number}"] = terminal
-    target = file.create_dataset(f"observations_{number}", (count, *_shape(spec)), spec.frame_dtype)
+    shape = spec.frame_shape if len(spec.frame_shape) < 3 else np.roll(spec.frame_shape, 1)  # channels first
+    target = file.create_dataset(f"observations_{number}", (count, *shape), spec.frame_dtype)
     for place, frames in frames_of(dataset, start, count):
         target[place : place + len(frames)] = np.moveaxis(frames, -1, 1) if frames.ndim == 4 else frames
-
-
-def _shape(spec: Spec) -> tuple[int, ...]:
-    """Images with their channels first."""
-    return (spec.frame_shape[-1], *spec.frame_shape[:-1]) if len(spec.frame_shape) == 3 else spec.frame_shape

@@ -12,6 +12,7 @@ Of the last row of an episode only the observation counts: it is the final one.
 
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ LAYOUTS = {
 }
 
 
+COLUMNS = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
+
+
 def files_of(address: str | Path) -> list[Path]:
     """The record files: one file, or all in a folder."""
     path = Path(address)
@@ -43,13 +47,7 @@ def files_of(address: str | Path) -> list[Path]:
 
 
 def detect(address: str | Path) -> bool:
-    if "://" in str(address):
-        return False
-    files = files_of(address)
-    return bool(files) and is_record_file(files[0])
-
-
-COLUMNS = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
+    return "://" not in str(address) and any(map(is_record_file, files_of(address)[:1]))
 
 
 def open(address: str | Path, options: ReadOptions) -> Log:
@@ -129,20 +127,17 @@ class Records:
         return image.reshape(*image.shape[:2], 1)
 
     def _episode(self, features: Features, place: str) -> tuple[list, Part]:
-        is_tfds = self.layout == "TFDS episodes"
-        names = ("steps/observation", "steps/action", "steps/reward") if is_tfds else (
-            "observations",
-            "actions",
-            "unclipped_rewards" if "unclipped_rewards" in features else "clipped_rewards",
-        )  # fmt: skip
+        if self.layout == "TFDS episodes":
+            names = ("steps/observation", "steps/action", "steps/reward")
+            ended = _whole(features, "steps/is_terminal", place) != 0
+        else:
+            clipped = "clipped" if "unclipped_rewards" not in features else "unclipped"
+            names = ("observations", "actions", f"{clipped}_rewards")
+            ended = _floats(features, "discounts", place) == 0
         pngs, actions = _bytes(features, names[0], place), _whole(features, names[1], place)
-        rewards = _floats(features, names[2], place)
-        ends = (
-            _whole(features, "steps/is_terminal", place) if is_tfds else _floats(features, "discounts", place)
-        )
-        if not len(pngs) == len(actions) == len(rewards) == len(ends):
+        rewards, terminal = _floats(features, names[2], place), bool(ended[-1])
+        if not len(pngs) == len(actions) == len(rewards) == len(ended):
             raise DataError(f"{place} has columns of different lengths; fetch it again")
-        terminal = bool(ends[-1]) if is_tfds else bool(ends[-1] == 0)
         last = np.arange(len(pngs) - 1) == len(pngs) - 2
         return pngs, {
             "actions": actions[:-1],
@@ -176,23 +171,14 @@ def _layout(features: Features, file: Path) -> str:
     return found[0]
 
 
-def _bytes(features: Features, name: str, place: str) -> list:
-    found = features.get(name)
-    if not isinstance(found, list) or not found:
-        raise DataError(f'{place} lacks the images "{name}"; fetch it again')
-    return found
+def _held(kind: str, features: Features, name: str, place: str) -> Any:
+    """The images of this name in a record, or the numbers."""
+    values: Any = features.get(name)
+    found = "b" if isinstance(values, list) else values.dtype.kind if values is not None else ""
+    if found != kind or not len(values):
+        what = "images" if kind == "b" else "numbers"
+        raise DataError(f'{place} lacks the {what} "{name}"; fetch it again')
+    return values
 
 
-def _floats(features: Features, name: str, place: str) -> np.ndarray:
-    return _array(features, name, place, "f")
-
-
-def _whole(features: Features, name: str, place: str) -> np.ndarray:
-    return _array(features, name, place, "i")
-
-
-def _array(features: Features, name: str, place: str, kind: str) -> np.ndarray:
-    found: Any = features.get(name)
-    if not isinstance(found, np.ndarray) or found.dtype.kind != kind or not len(found):
-        raise DataError(f'{place} lacks the numbers "{name}"; fetch it again')
-    return found
+_bytes, _floats, _whole = (partial(_held, kind) for kind in "bfi")

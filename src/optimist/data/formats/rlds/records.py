@@ -122,14 +122,12 @@ def _fields(content: memoryview) -> Iterator[tuple[int, Any]]:
 
 def _varint(content: memoryview, place: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
-        if place >= len(content) or shift > 63:
-            raise BrokenError("a number without an end")
-        byte = content[place]
+    for byte in content[place : place + 10]:
         value |= (byte & 0x7F) << shift
         place, shift = place + 1, shift + 7
         if byte < 0x80:
             return value, place
+    raise BrokenError("a number without an end")
 
 
 def _values(feature: memoryview) -> Any:
