@@ -23,13 +23,7 @@ RUN_FILES = (  # never a file that could be run
 CHECKPOINTS = "checkpoints/*"
 LEFTOVERS = ".cache"  # of a download; with it an interrupted one continues
 CARD = "README.md"
-SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-)
+SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n")  # by the number of digits
 FACTS = (  # of a dataset's card, with their names there
     *("environment", "spec", "steps", "episodes", "complete_episodes", "left_out"),
     *("features", "action_names", "action_columns", "allowed_actions", "probabilities"),
@@ -78,7 +72,7 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
         "data_card",
         repository,
         {name.replace("_", " "): known.get(name) for name in FACTS},
-        size=next((name for most, name in SIZES if len(dataset) < most), "10M<n"),
+        size=SIZES[min(max(0, len(str(len(dataset))) - 3), 5)],
         license=license,
         warnings=warnings(dataset),
         agent="rem" if dataset.spec.discrete else "bcq",
@@ -120,23 +114,11 @@ def _push(folder: Path, repository: str, kind: str, files: tuple[str, ...], text
     check_no_link_leads_out(folder)
     hub = _package()
     with _problems(hub, repository):
-        api = _client(hub)
-        address = api.create_repo(repository, repo_type=kind, private=private, exist_ok=True)
-        api.upload_file(
-            path_or_fileobj=text.encode(),
-            path_in_repo=CARD,
-            repo_id=repository,
-            repo_type=kind,
-            commit_message="The card",
-        )
-        api.upload_folder(
-            folder_path=folder,
-            repo_id=repository,
-            repo_type=kind,
-            allow_patterns=list(files),
-            delete_patterns=list(files),
-            commit_message="Files of Optimist",
-        )
+        api, there = _client(hub), {"repo_id": repository, "repo_type": kind}
+        address = api.create_repo(**there, private=private, exist_ok=True)
+        api.upload_file(**there, path_or_fileobj=text.encode(), path_in_repo=CARD, commit_message="The card")
+        patterns = {"allow_patterns": list(files), "delete_patterns": list(files)}
+        api.upload_folder(**there, **patterns, folder_path=folder, commit_message="Files of Optimist")
     return str(address)
 
 

@@ -71,7 +71,7 @@ def open(address: str | Path, options: ReadOptions) -> Log:
     masks = ("allowed_actions", "next_allowed_actions") if episodes.reads_masks else ()
     return Log(
         columns=("observations", "actions", "rewards", "terminals", "truncations", "frames", *masks),
-        parts=episodes.parts,
+        parts=lambda names: gathered(episodes.parts(names)),
         rows=steps if isinstance(steps, int) else 0,
         asked=Asked(
             options.environment or episodes.environment, stack=options.stack, channels=options.channels
@@ -157,10 +157,7 @@ class Episodes:
             return [in_one_line(name) for name in group] if isinstance(group, _hdf5.Group) else []
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
-        return gathered(self._episodes(names))
-
-    def _episodes(self, names: Collection[str]) -> Iterator[Part]:
-        """Every episode; a long one in several parts."""
+        """These columns of every episode; a long one in several parts."""
         with _hdf5.opened(self.file, "minari") as file:
             count = self.metadata.get("total_episodes", len(file))
             if type(count) is not int or count > len(file):

@@ -68,7 +68,8 @@ def _write_episodes(dataset: Dataset, path: Path) -> None:
             observations = group.create_dataset("observations", shape, spec.frame_dtype)
             for place, frames in frames_of(dataset, int(start), shape[0]):
                 observations[place : place + len(frames)] = frames
-            group.create_dataset("actions", data=_actions(timeline.action[steps], spec))
+            actions = timeline.action[steps]
+            group.create_dataset("actions", data=actions.astype(np.int64) if spec.discrete else actions)
             group.create_dataset("rewards", data=timeline.reward[steps])
             group.create_dataset("terminations", data=timeline.terminal[steps])
             rows = slice(*dataset.offsets[[episode, episode + 1]])
@@ -84,12 +85,8 @@ def _masks(timeline: Timeline, steps: slice) -> np.ndarray:
     return Masks(bits, masks.actions)[:].astype(np.int8)
 
 
-def _actions(actions: np.ndarray, spec: Spec) -> np.ndarray:
-    return actions.astype(np.int64) if spec.discrete else actions
-
-
 def _metadata(dataset: Dataset, out: Path, options: WriteOptions) -> dict[str, Any]:
-    spec = dataset.spec
+    spec, name = dataset.spec, re.sub(r"[^-_\w]", "-", out.resolve().name) or "log"
     metadata: dict[str, Any] = {
         "total_episodes": len(dataset.starts),
         "total_steps": len(dataset),
@@ -97,31 +94,20 @@ def _metadata(dataset: Dataset, out: Path, options: WriteOptions) -> dict[str, A
         "jpeg_encoding": False,
         "observation_space": json.dumps(_observation_space(spec)),
         "action_space": json.dumps(_action_space(spec)),
-        "dataset_id": options.id or _id_of(out),
+        "dataset_id": options.id or (name if re.search(r"-v\d+$", name) else f"{name}-v0"),
         "minari_version": VERSION,
         OURS: signature(dataset),
     }
-    if options.author:
-        metadata["author"] = [options.author]
     env_spec = _env_spec(str(dataset.provenance.get("environment") or ""))
-    return metadata | ({"env_spec": env_spec} if env_spec else {})
-
-
-def _id_of(out: Path) -> str:
-    name = re.sub(r"[^-_\w]", "-", out.resolve().name) or "log"
-    return name if re.search(r"-v\d+$", name) else f"{name}-v0"
+    more = {"author": options.author and [options.author], "env_spec": env_spec}
+    return metadata | {name: value for name, value in more.items() if value}
 
 
 def _observation_space(spec: Spec) -> dict[str, Any]:
-    shape, number = spec.frame_shape, spec.frame_dtype == "float32"
-    low, high = (-np.inf, np.inf) if number else (0, 255 if spec.frame_dtype == "uint8" else 1)
-    return {
-        "type": "Box",
-        "dtype": spec.frame_dtype,
-        "shape": list(shape),
-        "low": np.full(shape, low).tolist(),
-        "high": np.full(shape, high).tolist(),
-    }
+    shape, kind = spec.frame_shape, spec.frame_dtype
+    low, high = {"float32": (-np.inf, np.inf), "uint8": (0, 255), "bool": (0, 1)}[kind]
+    bounds = {"low": np.full(shape, low).tolist(), "high": np.full(shape, high).tolist()}
+    return {"type": "Box", "dtype": kind, "shape": list(shape), **bounds}
 
 
 def _action_space(spec: Spec) -> dict[str, Any]:
