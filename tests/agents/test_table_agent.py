@@ -460,23 +460,6 @@ def test_double_targets_are_the_target_networks_value_of_the_networks_choice(pla
     np.testing.assert_allclose(doubled.loss(params, targets, batch, key), expected, rtol=1e-5)
 
 
-def test_double_dqn_by_hand():
-    agent, spec = agents.Dqn(double=True), VECTORS
-    batch, key = transitions(spec, 8), jax.random.PRNGKey(2)
-    params, targets = agent.init(jax.random.PRNGKey(0), spec), agent.init(jax.random.PRNGKey(1), spec)
-    table = agent.table(spec)
-    errors = []
-    for number in range(8):
-        step = jax.tree.map(lambda leaf, number=number: leaf[number], batch)
-        here = table(params["q"], step.observation).mean()[step.action]
-        best = int(table(params["q"], step.next_observation).mean().argmax())
-        then = table(targets["q"], step.next_observation).mean()[best]
-        errors.append(float(step.reward + step.discount * then - here))
-    expected = mean(huber_by_definition(agent, error) for error in errors)
-    (objective,) = agent.objectives(spec)
-    np.testing.assert_allclose(objective.loss(params, targets, batch, key), expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", ["behaviour_cloning", "discrete_iql"])
 def test_an_agent_without_a_maximum_refuses_double_targets(name):
     with pytest.raises(UsageError, match="has no maximum over the next actions: leave double out"):

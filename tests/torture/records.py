@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from optimist.data import Dataset, formats
 from optimist.data.disk.records import sealed
-from optimist.data.formats import minari
 from optimist.data.formats._incoming import OURS
 from optimist.studies.report.study_tables import chosen_by, first_alarm
 from optimist.studies.results import logs
@@ -118,7 +117,7 @@ def forge_a_foreign_log(random: np.random.Generator, folder: Path) -> None:
 
 
 def in_minari(source: Path, random: np.random.Generator) -> None:
-    file = source / "data" / minari.reading.METADATA
+    file = source / "data" / "metadata.json"
     record = json.loads(file.read_text())
     spaces = {name: json.loads(record[name]) for name in ("observation_space", "action_space")}
     which = [record, *spaces.values()][int(random.integers(3))]

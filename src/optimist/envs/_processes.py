@@ -5,7 +5,6 @@ path unless it runs a script, so a `json.py` there would replace the library's.
 """
 
 import contextlib
-import ctypes
 import importlib
 import os
 import signal
@@ -18,7 +17,6 @@ from optimist.plugins import search_path
 
 SAFELY = "-P"  # option of the interpreter: do not search the current folder
 VARIABLE = "PYTHONSAFEPATH"  # the same for an interpreter whose command line we cannot change
-PR_SET_PDEATHSIG = 1  # of prctl on Linux
 PATIENCE = 0.5  # seconds between checks of the parent
 LEAVING_SECONDS = 30  # to save; Python sees no signal while XLA compiles
 
@@ -68,24 +66,14 @@ def leave_with(parent: int) -> None:
     there much later.
 
     The parent passes its own id: if it has ended already, os.getppid() is another process."""
-    told = _kernel_tells()
-    if told and os.getppid() != parent:  # it ended before the kernel was asked
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PATIENCE)
         os.kill(os.getpid(), signal.SIGTERM)
-    threading.Thread(target=_watch, args=(parent, told), daemon=True).start()
+        time.sleep(LEAVING_SECONDS)
+        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has only the second
 
-
-def _kernel_tells() -> bool:
-    try:
-        return ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) == 0
-    except (AttributeError, OSError, TypeError):  # macOS has no prctl, Windows no CDLL(None)
-        return False
-
-
-def _watch(parent: int, told: bool) -> None:
-    """`told`: the kernel sends SIGTERM. A second one would end the process before it has saved."""
-    while os.getppid() == parent:
-        time.sleep(PATIENCE)
-    if not told:
+    if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(LEAVING_SECONDS)
-    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has only the second
+    threading.Thread(target=watch, daemon=True).start()

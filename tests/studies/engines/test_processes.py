@@ -296,9 +296,9 @@ def ends_with_its_parent(before: str) -> bool:
         return state(child) == "Z"
 
 
-def test_without_help_of_the_kernel_the_parent_is_watched():
+def test_a_child_ends_with_its_parent():
     never = f"_processes.LEAVING_SECONDS = {PATIENCE}"  # before it is killed: a signal ends it
-    assert ends_with_its_parent(f"_processes._kernel_tells = lambda: False; {never}")
+    assert ends_with_its_parent(never)
 
 
 def test_a_child_that_sees_no_signal_is_killed_after_a_while():
