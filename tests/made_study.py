@@ -4,14 +4,18 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from little import random_play
 from optimist.choosing.estimators import available
+from optimist.cli.main import main
 from optimist.data import Recorder, Spec
+from optimist.studies.engines import local
 from optimist.studies.job import Job
 from optimist.studies.results.findings import StudyResults
 from optimist.studies.status import write_jobs
+from optimist.studies.work import performed
 from optimist.training.storage.configuration import toml
 from optimist.training.storage.selected import write_selection
 
@@ -33,6 +37,30 @@ agent = "dqn"
 options = {{ network = "mlp" }}
 settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
 """
+
+
+def study_words(folder: Path, out: Path | str, *more: str, steps: int = 100) -> list[str]:
+    """The command that runs this study, whose file it writes."""
+    (folder / "little.toml").write_text(STUDY.format(steps=steps))
+    return ["study", "run", str(folder / "little.toml"), "--scale", "tiny", "--out", str(out), *more]
+
+
+def run_here(jobs: list[Job], out: Path, options) -> None:
+    """In place of the local engine's `run`: the jobs in this process, one after the other."""
+    for job in jobs:
+        assert performed(job, out, 0) == ""
+
+
+def performed_here(out: Path, **size: int) -> Path:
+    """This study as one process of this machine performs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "run", run_here)
+        assert main(study_words(out, out, **size)) == 0
+    return out
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
 
 
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
@@ -110,7 +138,7 @@ def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | N
 
 def empty_drawings(findings: StudyResults, name: str) -> list[tuple[str, str, Figure]]:
     """In place of `study_figures.drawings`: real figures take seconds to draw."""
-    return [(f"{each.name}/{name}", name, Figure(figsize=(1, 1))) for each in findings.longest]
+    return [(f"{each.name}/{name}", name, Figure(figsize=(6, 3))) for each in findings.longest]
 
 
 def fqe(step: int, seed: int) -> float:

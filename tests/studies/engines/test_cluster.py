@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from little import begin, outcome, wait_for
-from made_study import STUDY
+from made_study import performed_here, study_words, tables
 from optimist.cli.main import main
 from optimist.studies.engines import ray as engine
 from optimist.studies.engines._schedule import perform_all
@@ -27,24 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
 
 LOG, DQN, REM = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn", "runs/minatar-breakout/all/rem"
 CLOSED = "127.0.0.1:1"  # nobody listens there
-
-
-def study_file(folder: Path, steps: int = 600) -> Path:
-    path = folder / "little.toml"
-    path.write_text(STUDY.format(steps=steps))
-    return path
-
-
-def words(study: Path, out: Path | str, *more: str) -> list[str]:
-    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
+STEPS = 300  # long enough to lose a node meanwhile
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
-    """The study as a process of this machine performs it."""
-    out = tmp_path_factory.mktemp("straight")
-    assert main(words(study_file(out), out, "--workers", "1")) == 0
-    return out
+    return performed_here(tmp_path_factory.mktemp("straight"), steps=STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +41,13 @@ def cluster():
         yield cluster
 
 
-def begun(straight: Path, out: Path, steps: int = 600) -> list[Job]:
+def begun(straight: Path, out: Path, steps: int = STEPS) -> list[Job]:
     """A study whose logs are there already."""
-    jobs = load(str(study_file(out, steps)), "tiny").jobs()
+    _, _, study, *_ = study_words(out, out, steps=steps)
+    jobs = load(study, "tiny").jobs()
     write_jobs(out, "a study", jobs)
     shutil.copytree(straight / LOG, out / LOG)
     return jobs
-
-
-def tables(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
 
 
 def holder(run: Path) -> int:
@@ -77,7 +62,7 @@ def is_learning(run: Path) -> bool:
 def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the workers are not
     engine = ("--engine", "ray", "--address", cluster.address)
-    command = begin(*words(study_file(tmp_path), "out", *engine), program=COMMAND)
+    command = begin(*study_words(tmp_path, "out", *engine, steps=STEPS), program=COMMAND)
     told, complaints = command.communicate()
     assert command.returncode == 0, complaints
     assert complaints.count(" is done (") == 4
@@ -126,7 +111,8 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
 def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, straight, cluster, tmp_path):
     begun(straight, tmp_path, steps=1_000_000)
     engine = ("--engine", "ray", "--address", cluster.address)
-    command = begin(*words(tmp_path / "little.toml", tmp_path, *engine), program=COMMAND)
+    line = study_words(tmp_path, tmp_path, *engine, steps=1_000_000)
+    command = begin(*line, program=COMMAND)
     runs = [tmp_path / DQN, tmp_path / REM]
     wait_for(lambda: all(map(is_learning, runs)), command)
     for run in runs:  # one core, one thread
@@ -145,7 +131,7 @@ def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, st
 def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = Path("/proc/self/cwd")  # the same path everywhere, another folder for every process
-    [log, *_] = jobs = load(str(study_file(tmp_path)), "tiny").jobs()
+    [log, *_] = jobs = load(study_words(tmp_path, out)[2], "tiny").jobs()
     write_jobs(out, "a study", jobs)
     [failed] = perform_all([log], out, RayPool(out, Options(address=cluster.address)), lambda line: None)
     assert failed.complaint == (
@@ -199,7 +185,7 @@ MISTAKES = [
 def test_a_mistake_is_one_line_at_once(more, phrase, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("RAY_ADDRESS", CLOSED)
     begun_at = time.monotonic()
-    assert main(words(study_file(tmp_path), tmp_path / "out", *more.split())) == 2
+    assert main(study_words(tmp_path, tmp_path / "out", *more.split())) == 2
     assert time.monotonic() - begun_at < 10
     complaint = capfd.readouterr().err
     assert complaint.startswith("optimist: ") and complaint.count("\n") == 1
@@ -211,9 +197,7 @@ def test_what_is_no_cluster_is_given_up_in_one_line(tmp_path, monkeypatch, capfd
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 3)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        assert (
-            main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray", "--address", address)) == 2
-        )
+        assert main(study_words(tmp_path, tmp_path / "out", "--engine", "ray", "--address", address)) == 2
     complaint = capfd.readouterr().err
     assert complaint.count("\n") == 1
     assert f"cannot connect to a Ray cluster at {address} (no answer within 3 s)" in complaint
@@ -221,5 +205,5 @@ def test_what_is_no_cluster_is_given_up_in_one_line(tmp_path, monkeypatch, capfd
 
 def test_without_ray_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray")) == 2
+    assert main(study_words(tmp_path, tmp_path / "out", "--engine", "ray")) == 2
     assert 'ray is not installed: pip install "optimist-rl[ray]"' in capsys.readouterr().err

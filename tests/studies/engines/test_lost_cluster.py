@@ -11,6 +11,7 @@ import time
 import pytest
 
 from little import begin
+from made_study import study_words
 from optimist.errors import RunError
 from patience import PATIENCE
 from ray_cluster import COMMAND, ray_head
@@ -40,30 +41,14 @@ def test_a_head_that_no_longer_answers_ends_the_command_in_one_line():
     assert complaint.count("\n") == 1
 
 
-STUDY = """
-title = "A little study"
-recipe = "small"
-seeds = 1
-environments = ["minatar/breakout"]
-training = { steps = 30000, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }
-[agents]
-"DQN" = { agent = "dqn", options = { network = "mlp" } }
-[collect]
-agent = "dqn"
-options = { network = "mlp" }
-settings = { steps = 600, lanes = 4, warm_up = 40, batch = 8 }
-"""
-
-
 @pytest.mark.slow
 def test_a_cluster_that_stops_in_mid_study(tmp_path, monkeypatch):
     folder = tempfile.mkdtemp(prefix="ray-")
     monkeypatch.setenv("RAY_TMPDIR", folder)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    (tmp_path / "little.toml").write_text(STUDY)
     run = tmp_path / "out" / "runs" / "minatar-breakout" / "all" / "dqn"
     cluster = ray_head(num_cpus=1)
-    words = ["study", "run", str(tmp_path / "little.toml"), "--out", str(tmp_path / "out")]
+    words = study_words(tmp_path, tmp_path / "out", steps=30_000)
     try:
         command = begin(*words, "--engine", "ray", "--address", cluster.address, program=COMMAND)
         deadline = time.monotonic() + PATIENCE

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from little import begin, outcome, random_play
-from made_study import SPEC, STUDY
-from optimist.cli.main import main
+from made_study import SPEC, performed_here, study_words, tables
 from optimist.data import Dataset, Recorder
 from optimist.errors import RunError
 from optimist.studies import store as stores
@@ -31,12 +30,6 @@ RUNS = [*(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")), "ra
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ray starts its processes so
 
 
-def words(folder: Path, out: Path | str, *more: str) -> list[str]:
-    study = folder / "little.toml"
-    study.write_text(STUDY.format(steps=600))
-    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
-
-
 @pytest.fixture(scope="module")
 def server():
     with s3_server() as bucket:
@@ -45,13 +38,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
-    out = tmp_path_factory.mktemp("straight")
-    assert main(words(out, out, "--workers", "1")) == 0
-    return out
-
-
-def tables(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
+    return performed_here(tmp_path_factory.mktemp("straight"))
 
 
 def check(out: Path, straight: Path) -> None:
@@ -64,24 +51,16 @@ def check(out: Path, straight: Path) -> None:
 def test_ray_nodes_need_share_no_disk(server, straight, tmp_path):
     scratch, store = tmp_path / "node", f"{server}/ray"
     with ray_cluster() as cluster:
-        engine = [
-            "--engine",
-            "ray",
-            "--address",
-            cluster.address,
-            "--store",
-            store,
-            "--scratch",
-            str(scratch),
-        ]
-        command = begin(*words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
+        engine = ["--engine", "ray", "--address", cluster.address]
+        engine += ["--store", store, "--scratch", str(scratch)]
+        command = begin(*study_words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
         told, complaints = command.communicate()
         assert command.returncode == 0, complaints
         assert "all 4 runs are done" in told
         check(tmp_path / "out", straight)
         assert not list(scratch.glob("*/runs/*/*/*"))  # they are in the store
         shutil.rmtree(tmp_path / "out")  # another machine continues
-        again = begin(*words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
+        again = begin(*study_words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
         _, complaints = again.communicate()
     assert again.returncode == 0 and "4 of 4 runs are done already" in complaints
     check(tmp_path / "out", straight)
@@ -95,7 +74,7 @@ def test_slurm_nodes_need_share_no_results(server, straight, tmp_path):
         patch.setenv("SLURM_CONF", str(cluster.configuration))
         try:
             cluster.start()
-            command = begin(*words(tmp_path, tmp_path / "out", "--engine", "slurm", *store))
+            command = begin(*study_words(tmp_path, tmp_path / "out", "--engine", "slurm", *store))
             _, complaints = command.communicate()
         finally:
             cluster.stop()
@@ -110,9 +89,7 @@ def study(tmp_path):
     import fsspec
 
     fsspec.filesystem("memory").store.clear()
-    path = tmp_path / "little.toml"
-    path.write_text(STUDY.format(steps=600))
-    jobs = load(str(path), "tiny").jobs()
+    jobs = load(study_words(tmp_path, "")[2], "tiny").jobs()
     write_jobs(tmp_path / "mine", "a study", jobs)
     yield jobs, "memory://bucket/study"
     fsspec.filesystem("memory").store.clear()

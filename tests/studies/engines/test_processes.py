@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import optimist
+from made_study import study_words
 from optimist import plugins
 from optimist.envs import _processes
 from optimist.studies.job import Job
@@ -30,21 +31,6 @@ HOSTILE = (
     "numpy",
     "jax",
 )
-STUDY = """
-title = "A little study"
-recipe = "small"
-seeds = 1
-[agents]
-"DQN" = { agent = "dqn", options = { network = "mlp" } }
-"REM" = { agent = "rem", options = { network = "mlp", columns = 4 } }
-[scales.tiny]
-environments = ["minatar/breakout"]
-training = { steps = 40, evaluate_every = 20, episodes = 1, batch = 8 }
-[scales.tiny.collect]
-agent = "dqn"
-options = { network = "mlp" }
-settings = { steps = 200, lanes = 4, warm_up = 40, batch = 8 }
-"""
 SHARED_LANES = """
 from optimist import envs
 play = envs.make("minatar/breakout", lanes=4, processes=2)
@@ -87,18 +73,8 @@ def run_there(folder: Path, *words: str) -> str:
 
 @pytest.mark.slow
 def test_the_workers_of_a_study_run_nothing_of_the_current_folder(hostile, console_script, tmp_path):
-    (tmp_path / "little.toml").write_text(STUDY)
-    words = [
-        console_script,
-        "study",
-        "run",
-        str(tmp_path / "little.toml"),
-        "--scale",
-        "tiny",
-        "--workers",
-        "2",
-    ]
-    assert "all 4 runs are done in" in run_there(hostile, *words, "--out", str(tmp_path / "out"))
+    words = [console_script, *study_words(tmp_path, tmp_path / "out", "--workers", "2")]
+    assert "all 4 runs are done in" in run_there(hostile, *words)
 
 
 def test_shared_lanes_run_nothing_of_the_current_folder(hostile):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from little import begin, outcome, wait_for
-from made_study import STUDY
 from made_study import jobs as made_jobs
+from made_study import performed_here, study_words, tables
 from optimist.cli.main import main
 from optimist.errors import UsageError
 from optimist.studies.engines import slurm
@@ -27,16 +27,6 @@ DQN, REM, RANDOM = (
     "random/minatar-breakout",
 )
 LONG = 1500  # steps that take long enough to be interrupted
-
-
-def study_file(folder: Path, steps: int = 600) -> Path:
-    path = folder / "little.toml"
-    path.write_text(STUDY.format(steps=steps))
-    return path
-
-
-def words(study: Path, out: Path, *more: str) -> list[str]:
-    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +45,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
-    """The study as processes of this machine perform it."""
-    out = tmp_path_factory.mktemp("straight")
-    assert main(words(study_file(out, LONG), out, "--workers", "2")) == 0
-    return out
-
-
-def tables(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
+    return performed_here(tmp_path_factory.mktemp("straight"), steps=LONG)
 
 
 def same(out: Path, straight: Path) -> bool:
@@ -80,7 +63,7 @@ def job_of(out: Path, name: str) -> str:
 
 @pytest.mark.slow
 def test_a_lost_node_and_a_time_limit_cost_nothing_but_time(cluster, straight, tmp_path):
-    command = begin(*words(study_file(tmp_path, LONG), tmp_path / "out", "--engine", "slurm"))
+    command = begin(*study_words(tmp_path, tmp_path / "out", "--engine", "slurm", steps=LONG))
     run = tmp_path / "out" / DQN
     wait_for(lambda: is_learning(run), command)
     job = job_of(tmp_path / "out", DQN)
@@ -102,7 +85,7 @@ def test_a_lost_node_and_a_time_limit_cost_nothing_but_time(cluster, straight, t
 
 @pytest.mark.slow
 def test_a_command_that_was_killed_finds_its_runs_in_the_queue(cluster, straight, tmp_path):
-    line = words(study_file(tmp_path, LONG), tmp_path / "out", "--engine", "slurm")
+    line = study_words(tmp_path, tmp_path / "out", "--engine", "slurm", steps=LONG)
     command = begin(*line)
     wait_for(lambda: is_learning(tmp_path / "out" / DQN), command)
     command.kill()
@@ -120,7 +103,7 @@ def test_a_command_that_was_killed_finds_its_runs_in_the_queue(cluster, straight
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_empties_the_queue_and_detach_leaves_it(cluster, tmp_path):
-    line = words(study_file(tmp_path, 1_000_000), tmp_path / "out", "--engine", "slurm")
+    line = study_words(tmp_path, tmp_path / "out", "--engine", "slurm", steps=1_000_000)
     left = begin(*line, "--detach", "yes")
     told, _ = left.communicate()
     assert left.returncode == 0 and "the runs are in the queue" in told
@@ -136,7 +119,7 @@ def test_ctrl_c_saves_and_empties_the_queue_and_detach_leaves_it(cluster, tmp_pa
 
 @pytest.mark.slow
 def test_what_slurm_refuses_is_one_line(cluster, tmp_path, capfd):
-    line = words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm", "--partition", "nowhere")
+    line = study_words(tmp_path, tmp_path / "out", "--engine", "slurm", "--partition", "nowhere")
     assert main(line) == 2
     assert "SLURM refuses the jobs: " in capfd.readouterr().err
 
@@ -202,7 +185,7 @@ def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_no
 def test_a_controller_that_does_not_answer_is_one_line(cluster, tmp_path, capfd):
     cluster.stop_controller()
     try:
-        assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm")) == 2
+        assert main(study_words(tmp_path, tmp_path / "out", "--engine", "slurm")) == 2
     finally:
         cluster.start_controller()
     complaint = capfd.readouterr().err
@@ -224,7 +207,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("more", "phrase"), MISTAKES, ids=[more for more, _ in MISTAKES])
 def test_a_mistake_is_one_line(more, phrase, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm", *more.split())) == 2
+    assert main(study_words(tmp_path, tmp_path / "out", "--engine", "slurm", *more.split())) == 2
     complaint = capsys.readouterr().err
     assert phrase in complaint and complaint.count("\n") == 1
     assert not list((tmp_path / "out").glob("*/"))
@@ -232,7 +215,7 @@ def test_a_mistake_is_one_line(more, phrase, tmp_path, monkeypatch, capsys):
 
 def test_without_submitit_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "submitit", None)
-    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm")) == 2
+    assert main(study_words(tmp_path, tmp_path / "out", "--engine", "slurm")) == 2
     assert 'submitit is not installed: pip install "optimist' in capsys.readouterr().err
 
 
@@ -287,7 +270,7 @@ def test_a_reason_for_a_refusal_is_shown():
 
 
 def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):
-    jobs = load(str(study_file(tmp_path)), "tiny").jobs()
+    jobs = load(study_words(tmp_path, "")[2], "tiny").jobs()
     write_jobs(tmp_path / "out", "a study", jobs)
     for more, phrase in (
         (["--index", "4"], "--index 4: the study has 4 runs, 0 to 3"),
@@ -330,8 +313,7 @@ def test_work_does_not_wait_for_a_log_that_failed(tmp_path, capsys):
 
 
 def test_work_performs_a_run(tmp_path, capsys):
-    study = study_file(tmp_path)
-    assert main(words(study, tmp_path / "out", "--prepare")) == 0
+    assert main(study_words(tmp_path, tmp_path / "out", "--prepare")) == 0
     assert "4 runs in" in capsys.readouterr().out
     assert main(["study", "work", str(tmp_path / "out"), "--index", "0"]) == 0
     assert (tmp_path / "out/logs/minatar-breakout/agent/DONE").exists()

@@ -53,8 +53,10 @@ def made(tmp_path):
 
 @pytest.fixture
 def study(made, monkeypatch):
-    """Its figures are empty: the pages of `shown` have real ones."""
+    """Its figures are empty, and its intervals are of few draws: those of test_study_page are real."""
     monkeypatch.setattr(study_figures, "drawings", empty_drawings)
+    monkeypatch.setattr(intervals, "REPETITIONS", 300)
+    monkeypatch.setattr(intervals, "BAND_REPETITIONS", 50)
     return made
 
 
