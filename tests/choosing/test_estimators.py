@@ -11,14 +11,14 @@ from optimist.choosing.evidence import Candidate, Evidence, Log, Rewards, Steps
 from optimist.choosing.importance import doubtful_propensities, softened, weighted_returns
 from optimist.choosing.regression import Critic, FittedQ, Own, by_log, fitted
 from optimist.choosing.selecting import halved, rounds_of
-from optimist.data import Dataset
+from optimist.data import Dataset, Spec
 from optimist.data.sampling import Sampler
 
 STATES, GAMMA = 4, 0.6
 REWARDS = Rewards(GAMMA, None)
 
 
-def chain(episodes: int = 60, **more) -> Dataset:
+def chain(episodes: int = 60) -> Dataset:
     """A chain of four states. Action 1 goes right, action 0 left; beyond the right end the game is over and
     pays 1. Behaviour is uniform."""
     random = np.random.default_rng(0)
@@ -35,27 +35,18 @@ def chain(episodes: int = 60, **more) -> Dataset:
             if over:
                 break
     one_hot = np.eye(STATES, dtype=np.float32)
-    return Dataset.from_arrays(
-        one_hot[states],
-        np.array(actions),
-        np.array(rewards),
-        np.array(ends),
-        truncations=np.array(limits),
-        next_observations=one_hot[nexts],
-        **more,
-    )
+    given = (one_hot[states], np.array(actions), np.array(rewards), np.array(ends))
+    return Dataset.from_arrays(*given, truncations=np.array(limits), next_observations=one_hot[nexts])
 
 
-def exact_values(policy: list[int]) -> np.ndarray:
-    """V of a policy on the chain, by solving the linear equations."""
-    move, pay = np.zeros((STATES, STATES)), np.zeros(STATES)
-    for state, action in enumerate(policy):
-        after = max(0, state - 1) if action == 0 else state + 1
-        if after == STATES:
-            pay[state] = 1.0
-        else:
-            move[state, after] = 1.0
-    return np.linalg.solve(np.eye(STATES) - GAMMA * move, pay)
+def exact_values(right: list[float]) -> np.ndarray:
+    """V of a policy on the chain that goes right with these probabilities: linear equations."""
+    move, pay = np.zeros((STATES, STATES + 1)), np.zeros(STATES)
+    for state, share in enumerate(right):
+        move[state, max(0, state - 1)] += 1 - share
+        move[state, state + 1] += share
+    pay[-1] = right[-1]
+    return np.linalg.solve(np.eye(STATES) - GAMMA * move[:, :-1], pay)
 
 
 POLICIES = ([1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 1])
@@ -79,24 +70,28 @@ def analysis_of(evidence: Evidence, actions: list[Actions], updates: int) -> Ana
     return analysis
 
 
-def state_of(observations) -> np.ndarray:
-    return np.asarray(observations).argmax(axis=-1)
+def batch_of(data: Dataset):
+    """All transitions of a log."""
+    feed = Steps([data], REWARDS).feed
+    return feed.minibatch(feed.resident, np.arange(len(data)))
+
+
+def states_of(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The states of a chain's log before and after each step."""
+    batch = batch_of(data)
+    now, after = (np.asarray(each).argmax(axis=-1) for each in (batch.observation, batch.next_observation))
+    return now, after
 
 
 def said(data: Dataset, policy: list[int]) -> Actions:
-    batch = Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(len(data)))
-    now, after = state_of(batch.observation), state_of(batch.next_observation)
-    rule = np.array(policy, np.int32)
-    return Actions(rule[now], rule[after])
+    return Actions(*(np.array(policy, np.int32)[states] for states in states_of(data)))
 
 
 def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
     """The first column is exact. In the second, going right from state 1 is not supported: a way to the
     reward through it is worth nothing."""
     data = evidence.logs[0].held
-    answers, steps = [said(data, policy) for policy in POLICIES], Steps([data], REWARDS)
-    batch = steps.feed.minibatch(steps.feed.resident, np.arange(len(data)))
-    now, after = state_of(batch.observation), state_of(batch.next_observation)
+    answers, (now, after) = [said(data, policy) for policy in POLICIES], states_of(data)
     ahead = [~((after == 1) & (each.next_action == 1)) for each in answers]
     here = [~((now == 1) & (each.action == 1)) for each in answers]
     analysis = analysis_of(evidence, answers, updates=750)
@@ -105,7 +100,7 @@ def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
     brief = analysis_of(evidence, answers, updates=250)  # halfway it has its first values
     brief.supported = analysis.supported
     assert brief.change(0) > 0.2 > 2 * abs(analysis.change(0))
-    starts = np.array([state_of(episode.observations[:1])[0] for episode in data.episodes])
+    starts = now[data.offsets[:-1]]
     assert set(starts) == set(range(STATES))
     for number, policy in enumerate(POLICIES):
         np.testing.assert_allclose(found.fqe[number], exact_values(policy)[starts], atol=0.04)
@@ -121,10 +116,7 @@ def test_a_target_of_fitted_q_is_the_published_one(evidence):
     problem = FittedQ(critic, lowest=-0.3, possible=(-10.0, 10.0))
     params, targets = (critic.init(jax.random.PRNGKey(seed)) for seed in (0, 1))
     data = evidence.logs[0].held
-    step = jax.tree.map(
-        lambda c: c[0],
-        Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(1)),
-    )
+    step = jax.tree.map(lambda column: column[0], batch_of(data))
     for supported in (True, False):
         loss = problem.loss(params, targets, step, Own(jnp.int32(1), jnp.array(supported)))
         after = critic(targets, step.next_observation, 1)
@@ -166,7 +158,7 @@ def test_logs_may_have_unequal_numbers_of_candidates():
 
 def test_a_softened_policy_is_weighed_as_plain_loops_do_and_near_its_exact_value():
     """Right in every state, but as the uniform behaviour in half of the steps."""
-    data = chain(1500, probabilities=np.full(len(chain(1500)), 0.5))
+    data = chain(1500)
     right = said(data, POLICIES[0]).action
     found = softened(data, [right], np.full(len(data), 0.5), REWARDS)
     (soft, total), episodes = (found.soft, 0.0), data.episodes
@@ -182,22 +174,10 @@ def test_a_softened_policy_is_weighed_as_plain_loops_do_and_near_its_exact_value
                 numerator += weight * (episode.rewards[t] if t < len(episode) else 0.0)
         total += GAMMA**t * numerator / denominator
     np.testing.assert_allclose(found.values[0, 0], total, rtol=1e-6)
-    exact = softened_values(soft)
+    exact = exact_values([1 - soft / 2] * STATES)
     low, high = np.quantile(found.values[1:, 0], [0.025, 0.975])
     assert low < exact.mean() < high and high - low < 0.1 * exact.mean() * 2
     assert found.gains[0, 0] > 0 and 30 <= found.effective[0] < 1500
-
-
-def softened_values(soft: float) -> np.ndarray:
-    """V of going right with probability 1 - soft / 2."""
-    move, pay = np.zeros((STATES, STATES)), np.zeros(STATES)
-    for state in range(STATES):
-        move[state, max(0, state - 1)] += soft / 2
-        if state + 1 < STATES:
-            move[state, state + 1] += 1 - soft / 2
-        else:
-            pay[state] = 1 - soft / 2
-    return np.linalg.solve(np.eye(STATES) - GAMMA * move, pay)
 
 
 def endless(lengths: list[int], reward: float = 1.0) -> Dataset:
@@ -234,8 +214,7 @@ def test_the_correction_of_a_policy_that_acts_as_logged_is_what_the_log_shows(ev
     """V(start) + sum of gamma^t (r + gamma V(s') - V(s)) is the return, whatever V is."""
     data = evidence.logs[0].held
     steps, value = data.steps(), np.random.default_rng(0).normal(size=STATES + 1)
-    batch = Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(len(data)))
-    now, after = state_of(batch.observation), state_of(batch.next_observation)
+    now, after = states_of(data)
     reward, discount = data.timeline.reward[steps], GAMMA * ~data.timeline.terminal[steps]
     surprises, logged = reward + discount * value[after] - value[now], data.timeline.action[steps]
     found = value[now[data.offsets[:-1]]] + corrections(data, GAMMA, logged, np.ones(len(data)), surprises)
@@ -325,16 +304,9 @@ def test_only_allowed_actions_are_compared_with_the_behaviour():
 
 
 def test_a_vector_is_supported_as_near_as_the_logged_ones():
-    data = Dataset.from_arrays(
-        np.zeros((4, 2)),
-        np.zeros((4, 1)),
-        np.zeros(4),
-        np.ones(4, bool),
-        action_low=[-2.0],
-        action_high=[2.0],
-    )
+    spec = Spec((2,), "float32", action_low=(-2.0,), action_high=(2.0,))
     logged = np.linspace(-0.2, 0.2, 200)[:, None]
-    near = Near.of(data.spec, np.zeros((200, 1)), logged)
+    near = Near.of(spec, np.zeros((200, 1)), logged)
     actions = np.array([[0.0], [0.19], [0.25], [-1.0]])
     assert near(np.zeros((4, 1)), actions).tolist() == [True, True, False, False]
 
