@@ -43,8 +43,6 @@ def places(tmp_path_factory):
     (root / "scores_csv").write_text(pong)
     (root / "gap_csv").write_text(f"{pong}Pong,QR-DQN,0,9\nQbert,QR-DQN,0,9\n")
     (root / "odd_csv").write_text(pong.replace("Pong", "Pon"))
-    (root / "twice_csv").write_text(f"{pong}Pong,REM,0,16\n")
-    (root / "flat_csv").write_text("game,random,dqn\nPong,3,3\n")
     for name in ("bad_manifest", "bad_steps", "short_steps", "no_frames", "bad_frames"):
         shutil.copytree(log, root / name)
     flip_a_byte(root / "bad_manifest" / "manifest.json")
@@ -84,7 +82,6 @@ MISTAKES = [
     ("train rme {log}", 2, 'there is no agent "rme": did you mean "rem"?'),
     ("train rem", 2, "name a dataset's folder"),
     ("train {log} cql", 2, "the agent comes first, then the dataset: optimist train cql /"),
-    ("train {log} discrete-bcq --steps 5", 2, "then the dataset: optimist train discrete-bcq /"),
     ("train rem {log} {log}", 2, "has no argument"),
     ("train rem {log} --preset nature", 2, 'rem has no preset "nature"'),
     ("train rem {log} --recipe huge", 2, 'there is no recipe "huge": known: auto, control, mini, paper, '),
@@ -92,33 +89,22 @@ MISTAKES = [
     ("train ppo {log}", 2, 'there is no agent "ppo": known: averaged_ensemble_dqn, '),
     ("train rem {log} --lr 1e-3", 2, 'has no option "--lr": did you mean "--optimizer.learning-rate"?'),
     ("train rem {log} --network.torso resnet", 2, 'there is no torso "resnet"'),
-    ("train rem {log} --initializer gloriot", 2, 'unknown initializer "gloriot": did you mean "glorot"?'),
     ("train rem {log} --columns 0", 2, "0 columns"),
     ("train rem {log} --target-period 0", 2, "target_period is 0"),
-    ("train rem {log} --lerning-rate 1e-3", 2, 'did you mean "--optimizer.learning-rate"?'),
     ("train rem {log} --optimizer.decay 0.9", 2, 'has no option "--optimizer.decay"'),
     # how it is trained
-    ("train rem {log} --hold-out 1", 2, "hold_out is 1.0: it must be at least 0 and below 1"),
     ("data report {log}", 2, "name the page, an HTML file: --out PAGE"),
     ("data report --out {out}", 2, "name a dataset's folder"),
     ("data report {nowhere} --out {out}", 3, "does not exist"),
     ("train rem {log} --steps 0", 2, "steps is 0: it must be a whole number above 0"),
-    ("train rem {log} --steps -5", 2, "steps is -5"),
     ("train rem {log} --steps", 2, "--steps needs a value: --steps int"),
     ("train rem {log} --evaluate-every 0", 2, "evaluate_every is 0"),
     ("train rem {log} --episodes 0", 2, "episodes is 0"),
     ("train rem {log} --batch 0", 2, "batch is 0"),
-    ("train rem {log} --n-step 0", 2, "n_step is 0"),
     ("train rem {log} --gamma 2", 2, "gamma is 2.0: it must be between 0 and 1"),
     ("train rem {log} --evaluation-epsilon -1", 2, "evaluation_epsilon is -1.0: it must be between 0"),
-    ("train rem {log} --clip-rewards 0", 2, "clip_rewards is 0.0: it must be above 0"),
     ("train rem {log} --reward-scale 0", 2, "reward_scale is 0.0: it must be above 0"),
     ("train rem {log} --observations standart", 2, 'no observations "standart": did you mean "standard"?'),
-    (
-        "train rem {log} --observations standard",
-        2,
-        'observations "standard" needs vectors of float32; these are 10x10x4 bool frames',
-    ),
     ("train rem {log} --memory-gib 0", 2, "memory_gib is 0.0"),
     ("train rem {log} --checkpoint-seconds -1", 2, "checkpoint_seconds is -1.0"),
     (
@@ -126,8 +112,6 @@ MISTAKES = [
         2,
         'there is no feed "devise": did you mean "device"?',
     ),
-    ("train rem {log} --seeds a", 2, '"a" is not a list of seeds: write 0,1,2 or 0-4'),
-    ("train rem {log} --seeds 0,0", 2, "seeds (0, 0): give at least one, each once"),
     ("train rem {log} --seeds 99999999999", 2, "from 0 to 4294967295"),
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
     ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
@@ -146,30 +130,17 @@ MISTAKES = [
     ("train dqn {bad_frames} {trained}", 3, "frames-000000.arrow is damaged"),
     ("train rem {arms}", 3, "Rem chooses among discrete actions"),
     ("train dqn {arms}", 3, "vector actions of size 1: use an agent such as td3"),
-    ("train cql {arms}", 3, "vector actions of size 1: use an agent such as td3_bc"),
-    ("train discrete_iql {arms}", 3, "vector actions of size 1: use an agent such as iql"),
-    ("train behaviour_cloning {arms}", 3, "vector actions of size 1: use an agent such as cloned_actor"),
-    ("train ddpg {log}", 3, "Ddpg chooses action vectors; this data has 3 discrete actions"),
     ("train td3 {log}", 3, "Td3 chooses action vectors; this data has 3 discrete actions"),
-    ("train td3_rem {log}", 3, "3 discrete actions: use an agent such as rem"),
-    ("train bcq {log}", 3, "Bcq chooses action vectors"),
-    ("train cloned_actor {log}", 3, "3 discrete actions: use an agent such as behaviour_cloning"),
-    ("train td3 {arms} --network.hidden 400x300", 2, "write their widths as 400,300"),
-    ("train td3 {arms} --network.torso resnet", 2, 'there is no torso "resnet"'),
     ("train td3 {arms} --environment gym/Pendulum-v1", 2, "gym/Pendulum-v1 has frames of (3,) and"),
     ("train td3 {arms} --environment mujoco/Hoper", 2, 'did you mean "Hopper"?'),
     ("evaluate {run} --environment gym/Pendulum-v1", 2, "action vectors of size 1; the data has frames of"),
     ("evaluate {run} --environment mujoco/half_cheetah", 2, 'did you mean "HalfCheetah"?'),
     ("collect mujoco/halfcheetah --out {out}", 2, 'did you mean "HalfCheetah"?'),
-    ("collect mujoco/Ant --out {out}", 2, 'no environment "mujoco/Ant"'),
     ("train rem {log} --first 0", 3, "a view of 0 transitions is empty"),
-    ("train rem {log} --last -3", 3, "a view of -3 transitions is empty"),
     ("train rem {log} --fraction 2", 3, "a share of 2.0 makes no view"),
-    ("train rem {log} --best 0", 3, "a share of 0.0 makes no view"),
     ("data info", 2, "name a dataset's folder"),
     ("data info {nowhere}", 3, "does not exist"),
     ("data info {bad_steps}", 3, "steps-000000.arrow is damaged"),
-    ("data info {log} --fraction 0", 3, "a share of 0.0 makes no view"),
     ("data verify", 2, "name a dataset's folder, or logs"),
     ("data verify {nowhere}", 3, "1 problems"),
     ("data verify {bad_frames}", 3, "1 problems; restore those files from a copy"),
@@ -202,14 +173,12 @@ MISTAKES = [
         "the format comes first, then the dataset: optimist data export npz",
     ),
     ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
-    ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 saved, 5000 requested"),
     ("train dqn {log} --out {file}", 6, "cannot make"),
     ("demo --out {log}", 4, "holds a dataset (manifest.json), so a study cannot be written there"),
     ("study run asymptotic --scale tiny --out {run}", 4, "holds a run (config.toml), so a study cannot"),
     ("train dqn {log} --out {log}", 4, "holds a dataset (manifest.json), so a run cannot be written there"),
-    ("train dqn {log} --restart --out {log}", 4, "holds a dataset (manifest.json), so a run cannot"),
     ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
     ("train dqn {log} --out {garbled} {trained}", 4, "config.toml cannot be read"),
     # evaluation
@@ -225,7 +194,6 @@ MISTAKES = [
     ("evaluate {tangled}", 6, "config.toml: Is a directory"),
     ("evaluate {run} --episodes 0", 2, "0 episodes at epsilon 0.001"),
     ("evaluate {run} --epsilon 2", 2, "between 0 and 1"),
-    ("evaluate {run} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
     ("evaluate {run} --environment breakout", 2, "is not of the form family/game"),
     ("evaluate {run} --episodes 1 --out {nowhere}/scores.csv", 6, "No such file or directory"),
     ("evaluate {run} --episodes 1 --out {empty}", 6, "Is a directory"),
@@ -251,7 +219,6 @@ MISTAKES = [
     ("collect minitar/breakout --out {out}", 2, 'did you mean "minatar"?'),
     ("collect gym/CartPole-v9 --out {out}", 2, 'did you mean "CartPole-v1"?'),
     ("collect minatar/breakout --out {run}", 3, "holds a run (config.toml), so a log cannot be written"),
-    ("collect minatar/breakout --restart --out {run}", 3, "holds a run (config.toml), so a log cannot"),
     ("collect gym/Pendulum-v1 --out {out}", 3, "discrete actions"),
     ("collect minatar/breakout --agent sarsa --out {out}", 2, 'there is no agent "sarsa"'),
     ("collect minatar/breakout --steps 0 --out {out}", 2, "steps is 0"),
@@ -264,13 +231,11 @@ MISTAKES = [
     ("study run asymptotics --out {out}", 2, 'there is no study "asymptotics": did you mean "asymptotic"?'),
     ("study run asymptotic --scale huge --out {out}", 2, 'has no scale "huge"'),
     ("study run asymptotic --scale tiny --workers 0 --out {out}", 2, "workers is 0: choose at least 1"),
-    ("study run asymptotic --scale tiny --workers -2 --out {out}", 2, "workers is -2: choose at least 1"),
     ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
     ("study stauts {run}", 2, 'did you mean "status"?'),
     ("study status {run}", 4, "is not a study's folder"),
     ("study report {run}", 4, "is not a study's folder"),
     ("study report {run} --normaliser dqn", 2, 'there is no normaliser "dqn"'),
-    ("study run final-bufer --out {out}", 2, 'did you mean "final-buffer"?'),
     ("study run final-buffer --scale huge --out {out}", 2, 'has no scale "huge": known: mini, paper, tiny'),
     ("train rem {log} --data-per-seed mine --out {out}", 2, 'no data_per_seed "mine"'),
     ("train rem {log} --data-per-seed own --out {out}", 3, "no player with seed 0 was recorded"),
@@ -291,7 +256,6 @@ MISTAKES = [
     ("train dqn {log} --sampling five", 2, 'no sampling "five": did you mean "five-buffers"?'),
     ("train dqn {log} --evaluation-steps 0", 2, "evaluation_steps is 0"),
     ("evaluate {run} --steps 0", 2, "an evaluation of 0 steps"),
-    ("study run random-score", 2, 'did you mean "random-scores"?'),
     ("study run random-scores --environments atari/Pon --out {out}", 2, 'did you mean "Pong"?'),
     # scores
     ("scores", 2, "name scores by game, agent and seed"),
@@ -300,7 +264,6 @@ MISTAKES = [
     ("scores {file}", 3, "holds no scores: it needs rows under game,agent,seed,iteration,score"),
     ("scores {scores_csv} --normaliser dqn", 2, 'no normaliser "dqn": did you mean "dqn-random"? or'),
     ("scores {scores_csv} --normaliser {nowhere}.csv", 3, "does not exist"),
-    ("scores {scores_csv} --normaliser {flat_csv}", 2, "Pong: DQN and random play both score 3"),
     (
         "scores {scores_csv} --incomplete skip",
         2,
@@ -315,7 +278,6 @@ MISTAKES = [
         "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or leave these games out",
     ),
     ("scores {odd_csv}", 2, 'dqn-random has no DQN score of "Pon": did you mean "Pong"? or give both'),
-    ("scores {twice_csv}", 3, "line 3 is the second score of REM on Pong (seed 0, iteration 0)"),
     # the demo
     ("demo --evaluations 0 --out {out}", 2, "evaluations is 0"),
     ("demo --offline-steps 100 --evaluations 3 --out {out}", 2, "100 steps do not divide into 3 evaluations"),
@@ -391,39 +353,28 @@ def test_the_same_command_again_is_done_at_once(places, capsys):
     assert "trained in" in capsys.readouterr().out
 
 
-def test_an_agent_is_called_by_any_spelling_of_its_name(places, tmp_path):
-    words = ["--steps", "2", "--environment", "none", *small_words("qr_dqn")]
-    for number, name in enumerate(("qr-dqn", "QR_DQN")):
-        out = str(tmp_path / str(number))
-        assert main(["train", name, str(places / "log"), "--out", out, *words]) == 0
-    assert outcome(tmp_path / "0") == outcome(tmp_path / "1")
+def test_an_agent_is_called_by_any_spelling_of_its_name(capsys):
+    """For the help and for the run."""
+    pages = [(main(["train", name, "--help"]), capsys.readouterr().out) for name in ("qr-dqn", "QR_DQN")]
+    assert pages[0] == (0, pages[1][1].replace("of QR_DQN:", "of qr-dqn:"))
+    assert optimist.agents.preset("qr-dqn") == optimist.agents.preset("QR_DQN")
 
 
 def test_evaluate_writes_every_episode_and_prints_a_table(places, tmp_path, capsys):
-    out = tmp_path / "scores.csv"
-    assert main(["evaluate", str(places / "run"), "--episodes", "3", "--out", str(out)]) == 0
-    out.rename(tmp_path / "episodes.csv")
+    """Those of another policy do not replace those of the last; scores are printed that cannot be kept."""
+    run, out = tmp_path / "run", tmp_path / "episodes.csv"
+    shutil.copytree(places / "run", run)
+    assert main(["evaluate", str(run), "--episodes", "3", "--out", str(out)]) == 0
     rows = read_episodes(tmp_path)
     assert [row[:3] for row in rows] == [(20, seed, n) for seed in (0, 1) for n in range(3)]
     text = capsys.readouterr().out
     assert "after 20 steps" in text and "average return" in text and str(out) in text
-
-
-def test_the_episodes_of_another_policy_do_not_replace_those_of_the_last(places, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(places / "run", run)
     kept = min(int(path.name.split("-")[1].split(".")[0]) for path in (run / "policies").glob("step-*"))
-    assert main(["evaluate", str(run), "--episodes", "1"]) == 0
-    before = (run / "evaluation.csv").read_bytes()
     assert main(["evaluate", str(run), "--episodes", "2", "--step", str(kept)]) == 0
-    assert (run / "evaluation.csv").read_bytes() == before
+    assert not (run / "evaluation.csv").exists()
     assert f"\n{kept}," in (run / f"evaluation-{kept}.csv").read_text()
-
-
-def test_scores_are_printed_where_they_cannot_be_kept(places, tmp_path, capsys):
-    run = tmp_path / "run"
-    shutil.copytree(places / "run", run)
     (run / "evaluation.csv").mkdir()  # a folder that is read-only does not stop root
+    capsys.readouterr()
     assert main(["evaluate", str(run), "--episodes", "1"]) == 0
     told = capsys.readouterr()
     assert "average return" in told.out and "every episode is in" not in told.out
@@ -572,9 +523,7 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
     kept = {name: SHELL[name] for name in names if name in SHELL}  # without the flags it rounds otherwise
     train = ["train", "dqn", folder / "Log 日本", "--out", folder / "Lauf", *TRAIN]
     evaluate = ["evaluate", folder / "Lauf", "--episodes", "1"]
-    lines = [
-        "|".join(map(str, line)) for line in (train, train, evaluate, ["data", "info", folder / "Log 日本"])
-    ]
+    lines = ["|".join(map(str, line)) for line in (train, evaluate, ["data", "info", folder / "Log 日本"])]
     found = subprocess.run(
         [sys.executable, "-c", OFFLINE, *lines],
         capture_output=True,

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from little import played
+from made_study import AGENTS, GAMES, write_study
 from optimist.cli.main import main
 from optimist.errors import StorageError
 from optimist.studies import diagnosis, status
@@ -23,69 +25,18 @@ with filelock.FileLock("run/.lock"):
     print("held", flush=True)
     sys.stdin.read()
 """
-TRAINING = [
-    "--network.torso",
-    "linear",
-    "--columns",
-    "4",
-    "--seeds",
-    "0,1",
-    "--evaluate-every",
-    "20",
-    "--episodes",
-    "2",
-]
-PLAY = [
-    "--network.torso",
-    "linear",
-    "--lanes",
-    "4",
-    "--warm-up",
-    "64",
-    "--window",
-    "256",
-    "--epsilon-decay",
-    "100",
-]
-STUDY = """title = "A sample for tests"
-environments = ["gym/CartPole-v1"]
-seeds = 2
-recipe = "small"
-figures = ["curves"]
-training = { steps = 40, evaluate_every = 20, episodes = 2 }
-
-[collect]
-agent = "dqn"
-preset = "nature"
-options = { network = "linear" }
-[collect.settings]
-steps = 320
-lanes = 4
-warm_up = 64
-window = 256
-epsilon_decay = 100
-evaluate_every = 160
-episodes = 2
-
-[agents]
-"DQN" = { agent = "dqn", options = { network = "linear" } }
-"REM" = { agent = "rem", options = { columns = 4, network = "linear" } }
-"""
+TRAINING = "--network.torso linear --columns 4 --seeds 0,1 --evaluate-every 20 --episodes 2 --steps 40"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A dataset, a run and a study."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "study.toml").write_text(STUDY)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert (
-            main(["collect", "gym/CartPole-v1", *PLAY, "--steps", "320", "--seeds", "0,1", "--out", "data"])
-            == 0
-        )
-        assert main(["train", "rem", "data", *TRAINING, "--steps", "40", "--out", "run"]) == 0
-        assert main(["study", "run", "study.toml", "--out", "study"]) == 0
+        played(Path("data"), game="gym/CartPole-v1", rows=80)
+        assert main(["train", "rem", "data", *TRAINING.split(), "--out", "run"]) == 0
+        write_study(Path("study"), agents=AGENTS[:1], games=GAMES[:1])
     return folder
 
 
@@ -137,12 +88,7 @@ def first(folder: Path, pattern: str) -> Path:
         ("data", lambda f: (f / "manifest.json").unlink(), 3, ["manifest.json"]),
         ("run", lambda f: damage(first(f, "checkpoints/*")), 4, ["is damaged", "from an older one"]),
         ("run", lambda f: damage(f / "metrics.jsonl"), 4, ["metrics.jsonl"]),
-        (
-            "run",
-            lambda f: (f / "config.toml").write_text("="),
-            4,
-            ["config.toml cannot be read", "--restart"],
-        ),
+        ("run", lambda f: (f / "config.toml").write_text("="), 4, ["cannot be read", "--restart"]),
         ("run", lambda f: (f / "alarms.json").write_text("{"), 4, ["alarms.json is damaged"]),
         ("study", lambda f: (f / "study.json").write_text("{"), 4, ["study.json is damaged"]),
         ("elsewhere", lambda f: None, 2, ["elsewhere is not a folder"]),
@@ -182,14 +128,8 @@ def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsy
     ("change", "words"),
     [
         (lambda f: (f / "DONE").unlink(), "a run at 40 of 40 steps: the same command continues it"),
-        (
-            lambda f: (f / ".holder").write_text("process 1 on moon"),
-            "process 1 on moon ended without closing",
-        ),
-        (
-            lambda f: (f / ".holder").write_text("process 1\non moon"),
-            "process 1 on moon ended without closing",
-        ),
+        (lambda f: (f / ".holder").write_text("process 1 on moon"), "1 on moon ended without closing"),
+        (lambda f: (f / ".holder").write_text("process 1\non moon"), "1 on moon ended without closing"),
         (lambda f: write_alarms(f, {1: Alarm(20, 0, None, 1.0)}), "seed 1 at step 20: --step healthy"),
         (lambda f: (f / "versions.json").unlink(), "versions.json is missing"),
         (lambda f: (f / "versions.json").write_text('{"jax": "0.0.1"}'), "it was made with jax 0.0.1"),

@@ -1,13 +1,24 @@
-"""A command is made from a signature: its arguments and options, and their values in the words of a line."""
+"""A command is made from a signature, an option from a field: their help, and their values in typed words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import pytest
 
-from optimist.cli.words import CommandLine, call, seeds, setting_words, settings_of, whole_number
+from optimist.agents import agent_class, available
+from optimist.cli.words import (
+    CommandLine,
+    call,
+    read,
+    seeds,
+    setting_words,
+    settings_of,
+    shown,
+    whole_number,
+)
 from optimist.errors import UsageError, closest, command_line
+from optimist.training.settings import Collection, Training, with_values
 
 
 @pytest.mark.parametrize("text", ["9007199254740993", "123456789012345678901"])
@@ -129,7 +140,7 @@ def test_help_has_every_word_with_its_type_and_default():
     assert text.startswith(
         "usage: optimist test AGENT DATA --out path [options] Do it. It may take long. arg"
     )
-    for shown in (
+    for row in (
         "DATA a folder; made before",
         "--count int how many [3]",
         "--rate number how fast [as before]",
@@ -137,7 +148,7 @@ def test_help_has_every_word_with_its_type_and_default():
         "--no-select choose none",
         "a half of it: --first int|none only the first steps [none]",
     ):
-        assert shown in text
+        assert row in text
     assert "about Python" not in text and "python-only" not in text
 
 
@@ -170,3 +181,139 @@ def test_a_command_is_copied_as_it_is():
     assert (
         command_line("report", Path("runs/my run"), "--index", 0) == "optimist report 'runs/my run' --index 0"
     )
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: Annotated[float, "how fast"] = 0.5
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A record of every kind of field."""
+
+    count: Annotated[int, "how many, 100% sure"] = 3
+    share: Annotated[float | None, "none for no share"] = 0.25
+    limit: int | None = None
+    name: str = "auto"
+    bold: bool = False
+    reach: Annotated[tuple[float, ...] | float | None, "one or all"] = None
+    inner: Inner = Inner()
+
+
+@dataclass(frozen=True)
+class Larger(Outer):
+    count: int = 300
+
+
+def settings() -> None:
+    """A test."""
+
+
+def fields(words: str = "", record: Outer = Outer(), **more) -> CommandLine:  # noqa: B008
+    made = CommandLine("test", settings, words.split())
+    made.add("options", setting_words(settings_of(record), "settings", **more))
+    return made
+
+
+def given(words: str, record: Outer = Outer()) -> dict:  # noqa: B008
+    return fields(words, record).values().get("settings", {})
+
+
+def parsed(words: str) -> Outer:
+    return with_values(Outer(), given(words), "test")
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("", {}),
+        ("--count 7", {"count": 7}),
+        ("--count 1e6", {"count": 1_000_000}),
+        ("--count 1_000", {"count": 1000}),
+        ("--count -4", {"count": -4}),
+        ("--share none", {"share": None}),
+        ("--share 1e-3", {"share": 0.001}),
+        ("--limit 5", {"limit": 5}),
+        ("--limit None", {"limit": None}),
+        ("--name none", {"name": "none"}),
+        ("--bold yes", {"bold": True}),
+        ("--bold FALSE", {"bold": False}),
+        ("--inner.rate 2", {"inner": Inner(rate=2.0)}),
+        ("--share -1e-3", {"share": -0.001}),
+        ("--reach 5", {"reach": 5.0}),
+        ("--reach 0,-300", {"reach": (0.0, -300.0)}),
+        ("--reach -300,5", {"reach": (-300.0, 5.0)}),
+        ("--reach -.5,1e3", {"reach": (-0.5, 1000.0)}),
+        ("--reach=-1,-2", {"reach": (-1.0, -2.0)}),
+        ("--reach none", {"reach": None}),
+    ],
+)
+def test_words_become_the_values_of_fields(words, changes):
+    found = parsed(words)
+    assert found == replace(Outer(), **changes)
+    assert all(type(getattr(found, n)) is type(v) for n, v in changes.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--count nan", '"nan" is not a number'),
+        ("--count inf", '"inf" is not a number'),
+        ("--count 1e999", '"1e999" is not a number'),
+        ("--count none", '"none" is not a number'),
+        ("--share half", '"half" is not a number'),
+        ("--share -inf", "--share needs a value: --share number|none"),
+        ("--reach -1,", '"-1," is not a list of numbers: write one, or several as in -1,2.5'),
+        ("--reach 1,nan", '"1,nan" is not a list of numbers'),
+        ("--bold maybe", '"maybe" is neither yes nor no'),
+        ("--rate 3", 'no option "--rate": did you mean "--inner.rate"'),
+        ("--inner.rat 3", 'did you mean "--inner.rate"'),
+        ("--zzzzzz=3", 'no option "--zzzzzz": known: --bold, --count'),
+    ],
+)
+def test_other_values_of_fields_are_refused_in_one_line(words, complaint):
+    with pytest.raises(UsageError) as caught:
+        parsed(words)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_subclass_keeps_the_words_of_the_field_whose_default_it_changes():
+    assert settings_of(Larger())["count"] == ("int", "how many, 100% sure", 300)
+
+
+def test_help_has_the_words_and_the_default():
+    text = " ".join(fields().help().split())
+    assert "--count int how many, 100% sure [3]" in text
+    assert "--share number|none none for no share [0.25]" in text
+    assert "--inner.rate number how fast [0.5]" in text
+    assert "--reach numbers|none one or all [none]" in text
+
+
+def test_help_has_the_default_of_each_recipe_where_they_differ():
+    others = {"paper": {"count": 12_500_000}, "small": {"count": 100, "share": 0.25}}
+    text = " ".join(fields(others=others).help().split())
+    assert "[paper: 12_500_000, small: 100]" in text
+    assert "none for no share [0.25]" in text
+
+
+@pytest.mark.parametrize("value", [12_500_000, 5e-05, -0.5, None, True, False, "auto", (-1.0, 0.5)])
+def test_a_default_may_be_written_back(value):
+    record = replace(Outer(), **{"count" if type(value) is int else "limit": value})
+    kind = {int: "--count", float: "--share", bool: "--bold", str: "--name", tuple: "--reach"}.get(
+        type(value), "--share"
+    )
+    assert list(given(f"{kind}={shown(value)}", record).values()) == [value]
+
+
+EVERY = {"training": Training(), "collection": Collection()} | {
+    name: agent_class(name)() for name in available()
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_default_can_be_written_on_the_command_line(name):
+    for setting in settings_of(EVERY[name]).values():
+        text = shown(setting.default)
+        assert shown(read(setting.kind, text)) == text
