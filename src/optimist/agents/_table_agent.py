@@ -15,16 +15,7 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.losses import cross_entropy, excess_value, huber
 from optimist.equations.mixtures import Mixture
 from optimist.errors import DataError, UsageError
-from optimist.networks import (
-    AllowedTable,
-    MultiHead,
-    MultiNetwork,
-    Network,
-    SplitTable,
-    Table,
-    Torso,
-    torso_for,
-)
+from optimist.networks import AllowedTable, AnyTable, MultiHead, MultiNetwork, Network, Torso, torso_for
 
 NEVER = -1e9  # the value of an action that was not allowed; finite, because a loss multiplies it by zero
 
@@ -35,13 +26,13 @@ class Reader:
     def __init__(self, network: MultiHead | MultiNetwork, params: dict):
         self._network, self._params, self.masked = network, params, False
 
-    def __call__(self, observation, allowed=None) -> Table | SplitTable | AllowedTable:
+    def __call__(self, observation, allowed=None) -> AnyTable:
         table = self._network(self._params, observation)
         self.masked |= allowed is not None
         return table if allowed is None else AllowedTable.of(table, allowed)
 
 
-def best_action(table: Table | SplitTable | AllowedTable, values: Any) -> Any:
+def best_action(table: AnyTable, values: Any) -> Any:
     """The action of the largest of a table's values."""
     best = jnp.argmax(values)
     return table.rows[best] if isinstance(table, AllowedTable) else best
@@ -82,7 +73,7 @@ class TableAgent(Agent):
         return self.has_values and self.next_is_a_maximum
 
     @abstractmethod
-    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
+    def values(self, table: AnyTable) -> Any:
         """The value of each action, (A,)."""
 
     @abstractmethod
@@ -162,11 +153,11 @@ class TableAgent(Agent):
         table = Reader(self.table(spec), params["q"])(observation, allowed)
         return best_action(table, self.online_values(table, episode_key))
 
-    def online_values(self, table: Table | SplitTable | AllowedTable, episode_key) -> Any:
+    def online_values(self, table: AnyTable, episode_key) -> Any:
         """The value of each action while the agent collects data, (A,)."""
         return self.values(table)
 
-    def state_value(self, table: Table | SplitTable | AllowedTable) -> Any:
+    def state_value(self, table: AnyTable) -> Any:
         """The value of the state, ()."""
         return self.values(table).max()
 
@@ -232,10 +223,10 @@ class ManyHeads(HuberAgent):
         if self.spread is not None and not 0 <= self.spread < jnp.inf:
             raise UsageError(f"spread is {self.spread}: choose a finite number of at least 0, or none")
 
-    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
+    def values(self, table: AnyTable) -> Any:
         return table.mean()
 
-    def online_values(self, table: Table | SplitTable | AllowedTable, episode_key) -> Any:
+    def online_values(self, table: AnyTable, episode_key) -> Any:
         return (table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0]
 
 
@@ -244,7 +235,7 @@ class EnsembleAgent(ManyHeads):
     """An ensemble whose heads have separate losses; subclasses choose the target."""
 
     @abstractmethod
-    def next_values(self, table: Table | SplitTable) -> Any:
+    def next_values(self, table: AnyTable) -> Any:
         """The value of the next state: one for each head, (K,), or one for all heads, ()."""
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
@@ -282,7 +273,7 @@ class ReadOnce:
     backward pass through the network: XLA merges equal forward passes, but not backward passes of different
     gradients."""
 
-    def __init__(self, table: Table | SplitTable):
+    def __init__(self, table: AnyTable):
         self.mean, self.columns, self._table = cache(table.mean), cache(table.columns), table
 
     def __matmul__(self, alpha):

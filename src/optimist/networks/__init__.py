@@ -3,13 +3,14 @@
 from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
 from optimist.networks.perceptrons import ActionVae, DenseNetwork, Perceptron
-from optimist.networks.tables import AllowedTable, MultiHead, MultiNetwork, SplitTable, Table
+from optimist.networks.tables import AllowedTable, AnyTable, MultiHead, MultiNetwork, SplitTable, Table
 from optimist.networks.torsos import TORSOS, LayeredTorso, Network, Torso, named_torso, torso_for
 
 __all__ = [
     "TORSOS",
     "ActionVae",
     "AllowedTable",
+    "AnyTable",
     "Convolution",
     "DenseNetwork",
     "Layer",

@@ -103,6 +103,9 @@ class AllowedTable:
         return self.table.columns()[self.rows]
 
 
+AnyTable = Table | SplitTable | AllowedTable
+
+
 @dataclass(frozen=True)
 class MultiHead:
     """One torso, and a linear layer on its features that gives a table."""
@@ -114,28 +117,22 @@ class MultiHead:
     spread: float | None = None  # heads start as one shared head plus this much independent noise
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
+        """The mean of K independent heads is 1/sqrt(K) as large as one head, and so is the gradient that
+        reaches the torso; with a shared start both are as large as with one head."""
         torso_key, head_key = jax.random.split(key)
         features = self.torso.features(observation_shape)
-        return {
-            "torso": self.torso.init(torso_key, observation_shape, self.initializer),
-            "weight": self._heads(head_key, features),
-            "bias": jnp.zeros((self.actions, self.columns)),
-        }
-
-    def _heads(self, key, features: int) -> Any:
-        """Initial weights, (features, actions, columns). The mean of K independent heads is 1/sqrt(K) as
-        large as one head, and so is the gradient that reaches the torso; with a shared start both are as
-        large as with one head."""
 
         def drawn(key, columns: int):
             weight = initial_weight(key, (features, self.actions * columns), self.initializer)
             return weight.reshape(features, self.actions, columns)
 
         if self.spread is None:
-            return drawn(key, self.columns)
-        shared_key, own_key = jax.random.split(key)
-        shared = jnp.broadcast_to(drawn(shared_key, 1), (features, self.actions, self.columns))
-        return shared + self.spread * drawn(own_key, self.columns)
+            weight = drawn(head_key, self.columns)
+        else:
+            shared_key, own_key = jax.random.split(head_key)
+            weight = drawn(shared_key, 1) + self.spread * drawn(own_key, self.columns)
+        torso = self.torso.init(torso_key, observation_shape, self.initializer)
+        return {"torso": torso, "weight": weight, "bias": jnp.zeros((self.actions, self.columns))}
 
     def __call__(self, params: dict, observation) -> Table:
         return Table(self.torso(params["torso"], observation), params["weight"], params["bias"])
