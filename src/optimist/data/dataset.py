@@ -137,38 +137,7 @@ class Dataset(View):
             "allowed_actions": allowed_actions,
             "next_allowed_actions": next_allowed_actions,
         }
-        # A log of one part, with as many rows as there are observations.
-        part = {name: _array(name, values) for name, values in columns.items() if values is not None}
-        count = len(part["observations"]) if part["observations"].ndim else 0
-        for name, array in part.items():
-            if array.shape[:1] != (count,):
-                raise DataError(
-                    f"{name} are {array.shape} {array.dtype}: give {count} rows, one for each observation"
-                )
-        arrays = Log(part, lambda names: [{name: part[name] for name in names}], count, asked)
-        plan = Plan.of(arrays)
-        joining = Joining(plan.spec)
-        pieces = [joining.add(rows) for rows in plan.parts(arrays)]
-        if (last := joining.end()) is not None:
-            pieces = with_last_frame(pieces, last)
-        whole = joined(pieces)
-        if not len(whole):
-            raise DataError("no transition is left: give next_observations, or longer episodes")
-        if joining.left_out.steps:
-            log.warning("left out: %s; next_observations= keeps them", joining.left_out)
-        timeline = Timeline(
-            columns=if_known(at_ends(whole.steps, [-1])),
-            actions=plan.spec.actions,
-            lanes=np.zeros(1, np.int32),
-            lane_starts=np.zeros(1, np.int64),
-            clock=partial(np.arange, len(whole)),
-            source=MemoryFrames(whole.frames),
-        )
-        digest = hashlib.sha256(json.dumps(plan.spec.as_json(), sort_keys=True).encode())
-        for content in (whole.frames, *timeline.columns.values()):
-            digest.update(np.ascontiguousarray(content).data)
-        origin = joining.left_out.noted_in(provenance or {})
-        return Dataset.whole(plan.spec, timeline, digest.hexdigest(), origin)
+        return _of_one_part(columns, asked, provenance or {})
 
     def save(self, folder: str | Path, append: bool = False) -> "Dataset":
         """Write these transitions into a new dataset folder and open it.
@@ -237,6 +206,41 @@ def fingerprint_of(manifest: Manifest) -> str:
     hashes = [[shard.steps.sha256, shard.frames.sha256] for shard in manifest.shards]
     record = json.dumps([manifest.spec.as_json(), hashes], sort_keys=True)
     return hashlib.sha256(record.encode()).hexdigest()
+
+
+def _of_one_part(columns: dict[str, Any], asked: Asked, provenance: dict[str, Any]) -> Dataset:
+    """The dataset of arrays, which are a log of one part with as many rows as there are observations."""
+    part = {name: _array(name, values) for name, values in columns.items() if values is not None}
+    count = len(part["observations"]) if part["observations"].ndim else 0
+    for name, array in part.items():
+        if array.shape[:1] != (count,):
+            raise DataError(
+                f"{name} are {array.shape} {array.dtype}: give {count} rows, one for each observation"
+            )
+    arrays = Log(part, lambda names: [{name: part[name] for name in names}], count, asked)
+    plan = Plan.of(arrays)
+    joining = Joining(plan.spec)
+    pieces = [joining.add(rows) for rows in plan.parts(arrays)]
+    if (last := joining.end()) is not None:
+        pieces = with_last_frame(pieces, last)
+    whole = joined(pieces)
+    if not len(whole):
+        raise DataError("no transition is left: give next_observations, or longer episodes")
+    if joining.left_out.steps:
+        log.warning("left out: %s; next_observations= keeps them", joining.left_out)
+    timeline = Timeline(
+        columns=if_known(at_ends(whole.steps, [-1])),
+        actions=plan.spec.actions,
+        lanes=np.zeros(1, np.int32),
+        lane_starts=np.zeros(1, np.int64),
+        clock=partial(np.arange, len(whole)),
+        source=MemoryFrames(whole.frames),
+    )
+    digest = hashlib.sha256(json.dumps(plan.spec.as_json(), sort_keys=True).encode())
+    for content in (whole.frames, *timeline.columns.values()):
+        digest.update(np.ascontiguousarray(content).data)
+    origin = joining.left_out.noted_in(provenance)
+    return Dataset.whole(plan.spec, timeline, digest.hexdigest(), origin)
 
 
 def _array(name: str, values: Any) -> np.ndarray:
