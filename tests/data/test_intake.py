@@ -72,17 +72,6 @@ def test_the_parts_in_which_a_log_comes_do_not_matter(data, tmp_path_factory):
     assert intake.counts.episodes == len(expected.episodes)
 
 
-def test_an_append_is_a_new_lane_after_the_others(tmp_path):
-    for first in (0, 100):
-        with Intake(tmp_path / "log", SPEC, append=True) as intake:
-            intake.add(with_successors(rows(30, first)))
-    timeline = Dataset.open(tmp_path / "log").timeline
-    np.testing.assert_array_equal(timeline.lane, np.repeat([0, 1], 30))
-    np.testing.assert_array_equal(timeline.time, np.arange(60))
-    np.testing.assert_array_equal(timeline.reward, [*range(30), *range(100, 130)])
-    assert verify(tmp_path / "log") == []
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

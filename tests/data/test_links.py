@@ -1,5 +1,7 @@
-"""Links in a dataset folder are never followed: files outside it are neither written nor read."""
+"""Links in a dataset folder are never followed: files outside it are neither written nor read. An error
+while a file is written says what would help."""
 
+import errno
 import os
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from damage import recorded
 from optimist.data import Recorder, open_dataset
-from optimist.data.disk.files import stored_whole, write_whole
+from optimist.data.disk.files import storage_error, stored_whole, write_whole
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 from replay_ring import export_dqn_replay
@@ -87,10 +89,10 @@ def test_a_linked_manifest_is_not_recorded_into(folder, tmp_path):
     before = (tmp_path / "elsewhere").read_bytes()
     with pytest.raises(DataError, match="link"):
         recorded(folder, rows=10)
+    assert (tmp_path / "elsewhere").read_bytes() == before
     (tmp_path / "elsewhere").unlink()
     with pytest.raises(DataError, match="link"):  # a broken link is refused too
         recorded(folder, rows=10)
-    assert before
 
 
 def test_a_pipe_as_a_manifest_does_not_block(folder):
@@ -129,3 +131,17 @@ def test_a_linked_lock_is_not_followed(folder, tmp_path, victim, name):
     except StorageError as problem:
         assert "\n" not in str(problem)
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "make room or choose another folder"),
+        (errno.EROFS, "make the folder writable or choose another"),
+        (errno.EACCES, "make the folder writable or choose another"),
+        (errno.ENOENT, "make the folder or choose another"),
+    ],
+)
+def test_room_is_asked_for_only_where_room_would_help(number, said, tmp_path):
+    text = str(storage_error(tmp_path / "file", 10, OSError(number, os.strerror(number))))
+    assert said in text and ("are free" in text) == (number == errno.ENOSPC)

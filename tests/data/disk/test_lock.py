@@ -4,7 +4,6 @@ import errno
 import os
 import platform
 import signal
-import stat
 import subprocess
 import sys
 
@@ -111,12 +110,7 @@ def test_reading_needs_no_lock(tmp_path):
     assert len(open_dataset(tmp_path)) == 3
     holder.close()
     (tmp_path / ".lock").unlink()
-    writable = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-    tmp_path.chmod(tmp_path.stat().st_mode & ~writable)
-    try:
-        open_dataset(tmp_path).timeline.decoded()
-    finally:
-        tmp_path.chmod(0o755)
+    open_dataset(tmp_path).timeline.decoded()
     assert not (tmp_path / ".lock").exists()
 
 
