@@ -42,9 +42,8 @@ class Dataset(View):
         while True:
             try:
                 timeline = read_timeline(folder, manifest)
-                return Dataset.whole(
-                    manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder
-                )
+                mark, origin = fingerprint_of(manifest), manifest.provenance
+                return Dataset.whole(manifest.spec, timeline, mark, origin, folder)
             except DataError:  # a recording may have replaced its last shard since the manifest was read
                 before, manifest = manifest, manifests.read(folder)
                 if manifest == before:

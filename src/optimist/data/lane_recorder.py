@@ -88,9 +88,7 @@ class Lane:
         self.closed = False
         self._goes_on = False  # an episode has begun and not ended
         self._frames: list[np.ndarray] = []  # those of the steps, each episode with its final one
-        self._masks: list[
-            np.ndarray
-        ] = []  # the bits of the actions allowed in each frame, if there are masks
+        self._masks: list[np.ndarray] = []  # the bits of the actions allowed in each frame, if any
         self._steps: list[list[Any]] = []  # time, action, reward, terminal, truncated
 
     def begin(self, frame: np.ndarray, allowed: np.ndarray | None = None) -> None:

@@ -151,9 +151,8 @@ class FiveBuffers(Sampler):
         which, where = generator.random(STEPS_PER_BLOCK), generator.random((STEPS_PER_BLOCK, self.batch))
         loads = steps // self.updates_per_load
         loaded = {load: self._loaded(load) for load in np.unique(loads).tolist()}
-        chosen = np.array(
-            [loaded[load][int(w * len(loaded[load]))] for load, w in zip(loads, which, strict=True)]
-        )
+        buffers = [loaded[load] for load in loads.tolist()]
+        chosen = np.array([some[int(w * len(some))] for some, w in zip(buffers, which, strict=True)])
         start = chosen * self.buffer_size
         size = np.minimum(self.buffer_size, len(self.dataset) - start)
         return self._in_time[start[:, None] + (where * size[:, None]).astype(np.int64)]

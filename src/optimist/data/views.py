@@ -171,9 +171,8 @@ class View:
         kept = stops > starts
         fingerprint = hashlib.sha256(f"{self.fingerprint} {recipe}".encode()).hexdigest()
         recording = self.recording or self.fingerprint
-        part = replace(
-            self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint, recording=recording
-        )
+        starts, stops = starts[kept], stops[kept]
+        part = replace(self, starts=starts, stops=stops, fingerprint=fingerprint, recording=recording)
         left_out = LeftOut.said(self.provenance)
         if len(part) == len(self) or not left_out.steps:
             return part

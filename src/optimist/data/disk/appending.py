@@ -163,23 +163,22 @@ class GrowingFolder:
         self._lock = writing(folder)
         try:
             is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
-            self.manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
-            if self.manifest.spec != spec:
-                raise DataError(
-                    f"{folder} holds {self.manifest.spec}, not {spec}; record into another folder"
-                )
-            if "probability" in self.manifest.columns:
+            manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
+            if manifest.spec != spec:
+                raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
+            if "probability" in manifest.columns:
                 raise DataError(
                     f"the steps in {folder} have a probability each, which a recording lacks; record into "
                     "another folder"
                 )
-            self.manifest.check_complete(folder)
-            clean_up(folder, self.manifest)  # the leftovers of a crash
-            self.manifest.provenance = {**self.manifest.provenance, **(provenance or {})}
-            self.manifest.write(folder)
+            manifest.check_complete(folder)
+            clean_up(folder, manifest)  # the leftovers of a crash
+            manifest.provenance = {**manifest.provenance, **(provenance or {})}
+            manifest.write(folder)
         except BaseException:
             self._lock.release()
             raise
+        self.manifest = manifest
         # Do the recorded steps have masks of allowed actions? None if nothing is recorded.
         self._masked = "allowed" in self.manifest.columns if self.manifest.shards else None
         self.end_shard()

@@ -58,9 +58,8 @@ def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         content = np.packbits(values, bitorder="little")
     else:
-        content = np.ascontiguousarray(
-            values, kind.to_pandas_dtype() if pa.types.is_primitive(kind) else None
-        )
+        dtype = kind.to_pandas_dtype() if pa.types.is_primitive(kind) else None
+        content = np.ascontiguousarray(values, dtype)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
 
 

@@ -27,9 +27,7 @@ class Layout(NamedTuple):
         """The layout of these observations; DataError where it would be a guess."""
         shape = array.shape
         if channels not in (None, "first", "last"):
-            raise DataError(
-                f'channels="{channels}": give "first" for (n, c, h, w) or "last" for (n, h, w, c)'
-            )
+            raise DataError(f'channels="{channels}": give "first", (n, c, h, w), or "last", (n, h, w, c)')
         if array.ndim == 3:
             if array.dtype.kind == "f" and channels is None:
                 raise DataError(
