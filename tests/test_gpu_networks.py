@@ -182,27 +182,6 @@ def test_an_unknown_precision_is_refused():
         check_precision("bf61")
 
 
-WITHOUT_TRITON = """
-import sys
-sys.modules["jax.experimental.pallas.triton"] = None  # as in a JAX that dropped it
-import jax, numpy as np
-from optimist.networks import TORSOS, precision
-precision._on_gpu = lambda: True
-torso, image = TORSOS["minatar"], np.ones((10, 10, 4), bool)
-params = torso.init(jax.random.PRNGKey(0), image.shape, "fan_in")
-with precision.products_in("bf16"):
-    for _ in range(2):
-        np.testing.assert_array_equal(torso(params, image), torso.plain(params, image))
-"""
-
-
-def test_without_the_kernels_compiler_bf16_is_tf32_and_says_so_once():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_TRITON], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert "cannot compile the kernels of --precision bf16, so products are in tf32: pip install" in line
-
-
 def test_a_torso_imports_no_kernels():
     script = "import sys, optimist.networks; print('optimist.networks.implicit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

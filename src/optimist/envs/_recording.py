@@ -73,8 +73,7 @@ class RecordedVector(VectorWrapper):
 
     def __init__(self, env: VectorEnv, folder: str | Path, masks: bool):
         super().__init__(env)
-        only = NEXT_STEP if gymnasium.__version__.startswith("1.0.") else None  # other modes came later
-        mode = env.metadata.get("autoreset_mode", only)
+        mode = env.metadata.get("autoreset_mode")
         self._mode = getattr(mode, "value", mode)
         if self._mode not in (NEXT_STEP, SAME_STEP, DISABLED):
             raise UsageError(f"the vector environment's autoreset_mode is {mode}: use Gymnasium 1.1 or newer")

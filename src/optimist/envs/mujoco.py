@@ -9,7 +9,6 @@ import logging
 import os
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -186,7 +185,7 @@ class Mujoco:
 
 def _mujoco() -> Any:
     try:
-        mujoco: Any = package("mujoco", extra="mujoco")
+        return package("mujoco", extra="mujoco")
     except (ImportError, AttributeError, RuntimeError) as error:
         graphics = os.environ.get("MUJOCO_GL")
         if not graphics:
@@ -195,8 +194,6 @@ def _mujoco() -> Any:
         raise UsageError(
             f"mujoco cannot be loaded with MUJOCO_GL={graphics} ({first_line(error)}): unset MUJOCO_GL"
         ) from error
-    _warn_of_a_newer_version(mujoco.__version__)
-    return mujoco
 
 
 def _model(mujoco, file: str) -> Any:
@@ -214,13 +211,3 @@ def _model(mujoco, file: str) -> Any:
 def _between(values: np.ndarray, limits: Range) -> np.ndarray:
     low, high = limits
     return (low < values) & (values < high)  # false for NaN
-
-
-@cache  # warn once
-def _warn_of_a_newer_version(installed: str) -> None:
-    if int(installed.partition(".")[0]) >= 4:
-        log.warning(
-            "mujoco %s gives other results than the tested version 3.17, so scores are not comparable: "
-            'pip install "mujoco<4"',
-            installed,
-        )

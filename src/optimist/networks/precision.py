@@ -4,14 +4,12 @@
 bits. `bf16` rounds the factors in a torso to 7 bits and stores its images and features as bf16, in half the
 bytes; heads are as in tf32. Other platforms ignore the setting and multiply float32 numbers.
 
-bf16 is by kernels of our own, which Pallas compiles with Triton.
+bf16 is by kernels of our own. Pallas compiles them with Triton, a part that JAX 0.11 calls deprecated.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 
 import jax
 
@@ -21,8 +19,6 @@ PRECISIONS = ("float32", "tf32", "bf16")
 PRECISION = "of products while learning, on a GPU: float32, tf32, or bf16 in the torso, which is the fastest"
 _torsos = ContextVar("precision of torsos", default="tf32")
 SMALLEST_SIDE = 16  # of a product in the matrix units
-NEEDED = ("CompilerParams", "load", "store")  # of Pallas' Triton part
-log = logging.getLogger("optimist")
 
 
 def check_precision(precision: str) -> None:
@@ -45,29 +41,12 @@ def products_in(precision: str) -> Iterator[None]:
 
 
 def in_bf16() -> bool:
-    """Whether torsos round to bf16; without the kernels for that, they multiply in tf32."""
-    return _torsos.get() == "bf16" and _on_gpu() and can_compile()
+    """Whether torsos round to bf16."""
+    return _torsos.get() == "bf16" and _on_gpu()
 
 
 def _on_gpu() -> bool:
     return jax.default_backend() == "gpu"
-
-
-@cache  # said once
-def can_compile() -> bool:
-    """Does the installed JAX still have Pallas' Triton part? JAX 0.11 calls it deprecated."""
-    try:
-        _, triton = pallas()
-    except ImportError:
-        triton = None
-    if all(hasattr(triton, name) for name in NEEDED):
-        return True
-    log.warning(
-        "JAX %s cannot compile the kernels of --precision bf16, so products are in tf32: "
-        'pip install "jax<0.12" for the kernels',
-        jax.__version__,
-    )
-    return False
 
 
 def is_side(number: int) -> bool:
