@@ -7,8 +7,9 @@ import pytest
 from format_logs import SPECS, assert_equal_steps, recorded, the_log_in, there_and_back
 
 from optimist.cli.main import main
-from optimist.data import Dataset, Spec, formats, from_arrays, open_dataset
+from optimist.data import Spec, formats, from_arrays, open_dataset
 from optimist.data.formats._incoming import signed
+from optimist.data.intake import Intake
 from optimist.data.look import action_columns, feature_names
 from optimist.errors import DataError
 
@@ -63,22 +64,6 @@ def test_damaged_names_of_columns_are_refused(names):
 
 
 @pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
-def test_the_commands_convert_there_and_back(tmp_path, capsys, name):
-    data = recorded(tmp_path / "data", SPECS["vectors"])
-    out = tmp_path / "out"
-    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(out)]) == 0
-    written = the_log_in(out)
-    assert main(["data", "verify", str(written)]) == 0
-    assert main(["data", "import", str(written), "--out", str(tmp_path / "again")]) == 0  # detected
-    assert f"{len(data)} steps in" in capsys.readouterr().out
-    assert len(open_dataset(tmp_path / "again")) == len(data)
-    assert main(["data", "import", name, str(written), "--out", str(tmp_path / "again")]) == 3
-    assert "holds a dataset already; choose a new folder" in capsys.readouterr().err
-    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(out)]) == 3
-    assert "exists already; export" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
 def test_a_view_is_written_with_its_cuts_as_truncations(tmp_path, name):
     data = recorded(tmp_path / "data", SPECS["vectors"])
     part = data.fraction(0.5, seed=1).first(40)
@@ -89,12 +74,13 @@ def test_a_view_is_written_with_its_cuts_as_truncations(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
-def test_an_interrupted_import_is_refused_until_it_is_restarted(tmp_path, capsys, monkeypatch, name):
+def test_the_commands_convert_there_and_back_also_after_an_interruption(tmp_path, capsys, monkeypatch, name):
     recorded(tmp_path / "data", SPECS["vectors"])
-    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "out")]) == 0
+    export = ["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "out")]
+    assert main(export) == 0
     written = the_log_in(tmp_path / "out")
-    words = ["data", "import", name, str(written), "--out", str(tmp_path / "again")]
-    from optimist.data.intake import Intake
+    assert main(["data", "verify", str(written)]) == 0
+    words = ["data", "import", str(written), "--out", str(tmp_path / "again")]  # the format is detected
 
     def killed(intake, *_):
         raise SystemExit(9)  # and nothing is tidied up, as after a kill
@@ -107,16 +93,24 @@ def test_an_interrupted_import_is_refused_until_it_is_restarted(tmp_path, capsys
     assert main(["data", "info", str(tmp_path / "again")]) == 3
     assert main(words) == 3
     assert "import again with --restart" in capsys.readouterr().err
+    capsys.readouterr()
     assert main([*words, "--restart"]) == 0
-    assert len(open_dataset(tmp_path / "again")) == 120
+    assert "120 steps in" in capsys.readouterr().out and len(open_dataset(tmp_path / "again")) == 120
+    assert main(words) == 3
+    assert "holds a dataset already; choose a new folder" in capsys.readouterr().err
+    assert main(export) == 3
+    assert "exists already; export" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [("npz", {}), ("parquet", {}), ("hdf5", {"layout": "d4rl"}), ("hdf5", {}), ("minari", {})],
 )
-@pytest.mark.parametrize("names", [("left", "up", "right"), (7, 3, 2_000_000)], ids=str)
-def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, name, options, names):
+@pytest.mark.parametrize(
+    ("names", "environment"),
+    [(("left", "up", "right"), "gym/CartPole-v1"), ((7, 3, 2_000_000), "atari/Pong?no_ops=30")],
+)
+def test_all_that_a_log_says_is_kept_or_said_to_be_lost(tmp_path, name, options, names, environment):
     random, count = np.random.default_rng(0), 50
     actions, allowed = random.integers(0, 3, count), random.random((count, 3)) < 0.5
     allowed[np.arange(count), actions] = True
@@ -129,10 +123,12 @@ def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, nam
         action_names=names,
         probabilities=random.uniform(0.1, 1, count),
         allowed_actions=allowed,
+        provenance={"environment": environment},
     )
     assert data.spec.channels_first
-    again, summary, _ = there_and_back(data, name, tmp_path, **options)
-    assert again.spec == data.spec
+    again, summary, read = there_and_back(data, name, tmp_path, **options)
+    assert again.spec == data.spec and again.provenance["format"] == name
+    assert read.environment == again.provenance["environment"] == environment
     assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
     lost = {"minari": "probabilities", "hdf5": "probabilities and allowed actions"}
     if name in lost and not options:
@@ -142,14 +138,3 @@ def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, nam
         np.testing.assert_array_equal(again.timeline.probability, data.timeline.probability)
     if name != "hdf5" or options:
         np.testing.assert_array_equal(np.asarray(again.timeline.allowed), allowed)
-
-
-@pytest.mark.parametrize("environment", ["gym/CartPole-v1", "atari/Pong?no_ops=30"])
-@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
-def test_the_environment_goes_out_and_comes_back(tmp_path, name, environment):
-    made = recorded(tmp_path / "data", SPECS["vectors"])
-    origin = {"environment": environment}
-    data = Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
-    again, _, summary = there_and_back(data, name, tmp_path)
-    assert summary.environment == again.provenance["environment"] == environment
-    assert again.provenance["format"] == name

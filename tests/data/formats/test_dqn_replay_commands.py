@@ -83,6 +83,12 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
 
 
 def test_the_game_is_read_off_the_path_only_where_it_is_sure():
-    assert game_of("gs://atari-replay-datasets/dqn/BattleZone/1") == "atari/BattleZone"
-    assert game_of("/data/Pong/3/replay_logs") == "atari/Pong"
-    assert game_of("/data/mine") == game_of("/data/pong/3") == game_of("/Pong") == ""
+    games = {
+        "BattleZone": ["gs://atari-replay-datasets/dqn/BattleZone/1"],
+        "Asterix": ["Asterix/run_1-00000-of-00100", "rlu_atari/Asterix_run_1/1.3.0", "Asterix/1"],
+        "Pong": ["/data/Pong/3/replay_logs"],
+    }
+    for game, addresses in games.items():
+        assert {game_of(f"/logs/{each}") for each in addresses} == {f"atari/{game}"}
+    for other in ("/data/mine", "/data/pong/3", "/Pong", "/logs/Asterix/other", "/Asterix/1/other"):
+        assert game_of(other) == ""

@@ -89,16 +89,6 @@ def test_the_files_are_the_released_loggers(tmp_path, capacity):
         assert not np.load(io.BytesIO(ours)).dtype.hasobject
 
 
-def test_exporting_again_gives_the_same_bytes(tmp_path):
-    dataset = recorded(tmp_path / "data", [9, 4], 3)
-    for name in ("one", "two"):
-        export_dqn_replay(dataset, tmp_path / name, capacity=10)
-    one, two = (
-        {p.name: p.read_bytes() for p in (tmp_path / n / "replay_logs").iterdir()} for n in ("one", "two")
-    )
-    assert one == two
-
-
 def test_what_the_format_cannot_hold_is_counted(tmp_path):
     dataset = pixels(tmp_path / "data", rows=60, lanes=3)
     episodes = dataset.episodes
@@ -140,16 +130,15 @@ def test_odd_options_are_refused(tmp_path, options, said):
         export_dqn_replay(recorded(tmp_path / "data", [3], 0), tmp_path / "logs", **options)
 
 
-def test_an_export_needs_a_new_folder(tmp_path):
-    dataset = recorded(tmp_path / "data", [3], 0)
-    export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
-    with pytest.raises(DataError, match="exists already"):
-        export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
-
-
-def test_leftovers_of_an_interrupted_export_go(tmp_path):
-    left = tmp_path / "logs" / "replay_logs.partial"
+def test_an_export_needs_a_new_folder_clears_leftovers_and_gives_the_same_bytes(tmp_path):
+    dataset, left = recorded(tmp_path / "data", [9, 4], 3), tmp_path / "one" / "replay_logs.partial"
     left.mkdir(parents=True)
     put(left / "add_count_ckpt.7.gz", np.array(1))
-    export_dqn_replay(recorded(tmp_path / "data", [3], 0), tmp_path / "logs", capacity=10)
-    assert not left.exists() and not (tmp_path / "logs" / "replay_logs" / "add_count_ckpt.7.gz").exists()
+    for name in ("one", "two"):
+        export_dqn_replay(dataset, tmp_path / name, capacity=10)
+    one, two = (
+        {p.name: p.read_bytes() for p in (tmp_path / n / "replay_logs").iterdir()} for n in ("one", "two")
+    )
+    assert one == two and "add_count_ckpt.7.gz" not in one and not left.exists()
+    with pytest.raises(DataError, match="exists already"):
+        export_dqn_replay(dataset, tmp_path / "one", capacity=10)

@@ -137,26 +137,23 @@ def h5_of(path, **changes) -> None:
                 file[name] = values
 
 
+def made(*facts, **more):
+    return lambda file, name: file.create_dataset(name, *facts, **more)
+
+
+PACKED = {"data": np.ones(20), "chunks": (2**28,), "maxshape": (None,), "compression": "gzip"}
 H5 = {
-    "a billion features": {
-        "observations": lambda file, name: file.create_dataset(name, (20, 10**9), "f4", chunks=(1, 10**6))
-    },
+    "a billion features": {"observations": made((20, 10**9), "f4", chunks=(1, 10**6))},
     "three billion rows of nothing": {
-        "observations": lambda file, name: file.create_dataset(name, (3 * 10**9, 0), "f4", chunks=None),
-        "rewards": lambda file, name: file.create_dataset(name, (3 * 10**9,), "f4"),
+        "observations": made((3 * 10**9, 0), "f4", chunks=None),
+        "rewards": made((3 * 10**9,), "f4"),
         **dict.fromkeys(("actions", "terminals", "truncations")),
     },
-    "a chunk that exceeds the array": {
-        "rewards": lambda file, name: file.create_dataset(
-            name, (20,), "f8", data=np.ones(20), chunks=(2**28,), maxshape=(None,), compression="gzip"
-        )
-    },
+    "a chunk that exceeds the array": {"rewards": made((20,), "f8", **PACKED)},
     "one number": {"rewards": 3.0},
     "no dataspace": {"rewards": h5py.Empty("f4")},
-    "references": {"actions": lambda file, name: file.create_dataset(name, (20,), h5py.ref_dtype)},
-    "rows of any length": {
-        "actions": lambda file, name: file.create_dataset(name, (20,), h5py.vlen_dtype(np.int64))
-    },
+    "references": {"actions": made((20,), h5py.ref_dtype)},
+    "rows of any length": {"actions": made((20,), h5py.vlen_dtype(np.int64))},
     "texts": {"rewards": ["one"] * 20},
     "a group": {"rewards": lambda file, name: file.create_group(name)},
     "records": {"rewards": np.zeros(20, [("a", "f4"), ("b", "f4")])},
@@ -195,20 +192,15 @@ def space(**facts) -> str:
 
 
 BOX = {"type": "Box", "dtype": "float32", "low": 0, "high": 1}
+MULTI = {"type": "MultiDiscrete", "dtype": "int64"}
 SPACES = {
     "a Box of 4e9 numbers": ("observation_space", space(**BOX, shape=[10**9, 4])),
     "a Box with another shape": ("observation_space", space(**BOX, shape=[7])),
     "a negative shape": ("observation_space", space(**BOX, shape=[-1])),
     "a type that NumPy lacks": ("observation_space", space(**{**BOX, "dtype": "f99"}, shape=[1])),
     "a Discrete of 2e9": ("observation_space", space(type="Discrete", n=2 * 10**9, start=0)),
-    "a MultiDiscrete of 2e9": (
-        "observation_space",
-        space(type="MultiDiscrete", nvec=[2 * 10**9], dtype="i8"),
-    ),
-    "more starts than numbers": (
-        "observation_space",
-        space(type="MultiDiscrete", nvec=[3], start=[1, 2], dtype="int64"),
-    ),
+    "a MultiDiscrete of 2e9": ("observation_space", space(**MULTI, nvec=[2 * 10**9])),
+    "more starts than numbers": ("observation_space", space(**MULTI, nvec=[3], start=[1, 2])),
     "actions of 2e9": ("action_space", space(type="Discrete", n=2 * 10**9, start=1)),
     "more actions than an agent can have": ("action_space", space(type="Discrete", n=10**7, start=1)),
     "action bounds of 4e9": ("action_space", space(**BOX, shape=[10**9, 4])),

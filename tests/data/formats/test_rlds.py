@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
 from optimist.data.formats.rlds.records import crc32c, masked
@@ -199,13 +198,6 @@ def test_a_record_that_says_it_is_huge_is_not_read(tmp_path):
         "record 0 has 1,099,511,627,776 bytes: at most 1,073,741,824 are read"
         in FORMAT.verify(path).problems[0]
     )
-
-
-def test_the_game_is_named_by_the_address():
-    assert game_of("/logs/Asterix/run_1-00000-of-00100") == "atari/Asterix"
-    assert game_of("/logs/rlu_atari/Asterix_run_1/1.3.0") == "atari/Asterix"
-    assert game_of("/logs/Asterix/1") == game_of("/logs/Asterix/1/replay_logs") == "atari/Asterix"
-    assert game_of("/logs/Asterix/other") == game_of("/Asterix/1/other") == ""
 
 
 def test_they_are_not_written(capsys):

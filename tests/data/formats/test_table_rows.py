@@ -12,6 +12,7 @@ from optimist.errors import DataError
 
 FORMAT = formats.find("parquet")
 STEP = np.arange(60) % 10
+EPISODE = ("episode",)
 SWAPPED = [*range(24), 25, 24, *range(26, 60)]
 INTERLEAVED = np.arange(60).reshape(3, 2, 10).swapaxes(1, 2).ravel()  # two episodes step by step
 
@@ -44,63 +45,25 @@ def read(request, tmp_path, monkeypatch):
     return imported
 
 
-@pytest.mark.parametrize(
-    ("table", "options", "said"),
-    [
-        (
-            log(SWAPPED, step=STEP),
-            {},
-            'the column "step" goes back in row 25, within an episode: --order step',
-        ),
-        (
-            log(SWAPPED, time=STEP),
-            {},
-            'the column "time" goes back in row 25, within an episode: --order time',
-        ),
-        (
-            log(SWAPPED, timestamp=np.datetime64("2026-03-01T10:00:00", "s") + STEP),
-            {},
-            'the column "timestamp" goes back in row 25, within an episode: --order timestamp',
-        ),
-        (
-            log(range(59, -1, -1), t=STEP),
-            {},
-            'the column "t" goes back in row 1, within an episode: --order t',
-        ),
-        # A clock that begins again at 0 cannot be told from an end that is not marked, so the user is asked.
-        (
-            log(time=(STEP + 18) % 24),
-            {},
-            "a time of day that passes midnight, or has another meaning, leave it out: --drop time$",
-        ),
-        (
-            log(step=STEP, without=("episode",)),
-            {"truncations": "no"},
-            '"step" goes back in row 20, .* or mark where episodes end',
-        ),
-        # Before, such an end was taken for a truncation, whatever the user said.
-        (
-            log(),
-            {"truncations": "no"},
-            "episode 1 ends in row 19 without a terminal step, but --truncations no",
-        ),
-        (
-            log(episode=np.arange(60) // 10 % 3),
-            {},
-            "episode 0 appears again in row 30, and the others follow it as before",
-        ),
-        (
-            log(without=("terminal",)),
-            {},
-            "say --truncations no if every episode really ends with its last row, --terminals no",
-        ),
-        (
-            log(),
-            {"terminals": "no", "truncations": "no"},
-            "--terminals no and --truncations no leave no kind",
-        ),
-    ],
-)
+SHORT = np.datetime64("2026-03-01T10:00:00", "s") + STEP
+BACK = 'the column "{0}" goes back in row {1}, within an episode: --order {0}'
+CONTRADICTIONS = [
+    (log(SWAPPED, step=STEP), {}, BACK.format("step", 25)),
+    (log(SWAPPED, time=STEP), {}, BACK.format("time", 25)),
+    (log(SWAPPED, timestamp=SHORT), {}, BACK.format("timestamp", 25)),
+    (log(range(59, -1, -1), t=STEP), {}, BACK.format("t", 1)),
+    # A clock that begins again at 0 cannot be told from an end that is not marked, so the user is asked.
+    (log(time=(STEP + 18) % 24), {}, "a time of day that passes midnight, or has another meaning, .* time$"),
+    (log(step=STEP, without=EPISODE), {"truncations": "no"}, '"step" goes back in row 20, .* or mark where'),
+    # Before, such an end was taken for a truncation, whatever the user said.
+    (log(), {"truncations": "no"}, "episode 1 ends in row 19 without a terminal step, but --truncations no"),
+    (log(episode=np.arange(60) // 10 % 3), {}, "episode 0 appears again in row 30, and the others follow it"),
+    (log(without=("terminal",)), {}, "--truncations no if every episode really ends with its last row"),
+    (log(), {"terminals": "no", "truncations": "no"}, "--terminals no and --truncations no leave no kind"),
+]
+
+
+@pytest.mark.parametrize(("table", "options", "said"), CONTRADICTIONS)
 def test_what_contradicts_the_order_or_the_ends_is_refused_in_one_line(read, table, options, said):
     with pytest.raises(DataError, match=said) as refused:
         read(table, **options)
@@ -133,7 +96,7 @@ def test_terminals_no_goes_with_a_column_of_truncations(read):
 
 
 def test_interleaved_episodes_without_a_column_of_episodes_are_told(read, caplog):
-    read(log(INTERLEAVED, without=("episode",), step=STEP, terminal=STEP == 9), truncations="no")
+    read(log(INTERLEAVED, without=EPISODE, step=STEP, terminal=STEP == 9), truncations="no")
     assert [each.message for each in caplog.records] == [
         'the column "step" stays the same from row 0 to row 1, within an episode: give --episodes COLUMN and '
         "--order step, or mark where episodes end"
@@ -151,19 +114,16 @@ def test_rows_that_are_there_twice_are_counted(read):
 NO_ENDS = {name: np.ones(60) for name in ("x", "reward")} | {"terminal": STEP < 0, "action": np.ones(60, int)}
 
 
-@pytest.mark.parametrize(
-    ("table", "options"),
-    [
-        (log(**NO_ENDS, step=STEP), {}),  # equal play in other steps
-        (log(step=[np.nan, *range(59)]), {}),
-        (log(time=np.arange(60) // 3 % 24 * 1.0), {"observations": "x,time"}),  # a time that stands still
-        # Rows that are whole transitions.
-        (
-            log(SWAPPED, without=("episode",), step=STEP, truncated=np.ones(60, bool), x_next=np.ones(60)),
-            {"next_observations": "x_next"},
-        ),
-    ],
-)
+TRANSITIONS = log(SWAPPED, without=EPISODE, step=STEP, truncated=np.ones(60, bool), x_next=np.ones(60))
+HONEST = [
+    (log(**NO_ENDS, step=STEP), {}),  # equal play in other steps
+    (log(step=[np.nan, *range(59)]), {}),
+    (log(time=np.arange(60) // 3 % 24 * 1.0), {"observations": "x,time"}),  # a time that stands still
+    (TRANSITIONS, {"next_observations": "x_next"}),  # rows that are whole transitions
+]
+
+
+@pytest.mark.parametrize(("table", "options"), HONEST)
 def test_honest_rows_are_taken_without_a_remark(read, caplog, table, options):
     _, lines = read(table, **options)
     assert not any("equal the row" in line for line in lines) and not caplog.records
