@@ -158,26 +158,22 @@ def test_a_run_that_nobody_could_play_is_not_sent(service, tmp_path, capsys):
     assert main(["run", "push", str(run), "lab/rem", "--checkpoints"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "phrase"),
-    [
-        (["data", "pull", "lab/none", "--out", "OUT"], 2, "the Hub has no lab/none that you may see"),
-        (
-            ["data", "pull", "a/b/c", "--out", "OUT"],
-            2,
-            '"a/b/c" is not the name of a repository: write user/name',
-        ),
-        (["data", "pull", "lab/none", "--out", "FULL"], 2, "is not empty: choose another --out"),
-        (["run", "push", "FULL", "lab/x"], 4, "is not a run: it has no config.toml"),
-        (["run", "pull", "lab/none"], 2, "name the run's folder: --out RUN"),
-        (["data", "push", "OUT", "lab/x"], 3, "OUT"),
-    ],
-)
+MISTAKES = [
+    ("data pull lab/none --out OUT", 2, "the Hub has no lab/none that you may see"),
+    ("data pull a/b/c --out OUT", 2, '"a/b/c" is not the name of a repository: write user/name'),
+    ("data pull lab/none --out FULL", 2, "is not empty: choose another --out"),
+    ("run push FULL lab/x", 4, "is not a run: it has no config.toml"),
+    ("run pull lab/none", 2, "name the run's folder: --out RUN"),
+    ("data push OUT lab/x", 3, "OUT"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "phrase"), MISTAKES)
 def test_mistakes_are_one_line(words, code, phrase, service, tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     places = {"OUT": str(tmp_path / "out"), "FULL": str(tmp_path / "full")}
-    assert main([places.get(word, word) for word in words]) == code
+    assert main([places.get(word, word) for word in words.split()]) == code
     complaint = capsys.readouterr().err
     assert complaint.count("\n") == 1 and places.get(phrase, phrase) in complaint
 

@@ -69,18 +69,16 @@ def test_texts_are_read_like_those_of_from_arrays(tmp_path, stored):
         FORMAT.read(tmp_path / "again.hdf5", tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"observations": np.where(np.arange(180).reshape(60, 3) == 100, np.inf, 0)}, "first in row 33"),
-        ({"terminals": np.full(60, 2)}, "terminals hold other values than true and false"),
-        ({"rewards": np.zeros(59)}, "arrays of different lengths"),
-        (
-            {"rewards": 1e9 + np.random.default_rng(0).normal(size=60)},
-            "rewards are near 1e.09, and float32 holds them in steps of 64",
-        ),
-    ],
-)
+NEAR = 1e9 + np.random.default_rng(0).normal(size=60)
+WRONG = [
+    ({"observations": np.where(np.arange(180).reshape(60, 3) == 100, np.inf, 0)}, "first in row 33"),
+    ({"terminals": np.full(60, 2)}, "terminals hold other values than true and false"),
+    ({"rewards": np.zeros(59)}, "arrays of different lengths"),
+    ({"rewards": NEAR}, "rewards are near 1e.09, and float32 holds them in steps of 64"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG)
 def test_wrong_arrays_are_named_in_one_line(tmp_path, change, said):
     saved(tmp_path / "log.h5", arrays(**change))
     with pytest.raises(DataError, match=said) as refused:
@@ -90,10 +88,8 @@ def test_wrong_arrays_are_named_in_one_line(tmp_path, change, said):
 
 def test_missing_arrays_and_other_files_are_refused(tmp_path, capsys):
     saved(tmp_path / "log.h5", {"observations": np.zeros((3, 2)), "acts": np.zeros(3)})
-    assert (
-        "holds acts, observations, and lacks actions, rewards, terminals: save them"
-        in FORMAT.verify(tmp_path / "log.h5").problems[0]
-    )
+    (said,) = FORMAT.verify(tmp_path / "log.h5").problems
+    assert "holds acts, observations, and lacks actions, rewards, terminals: save them" in said
     (tmp_path / "text.h5").write_text("no")
     assert not FORMAT.detect(tmp_path / "text.h5")
     assert "not a readable HDF5 file" in FORMAT.verify(tmp_path / "text.h5").problems[0]

@@ -13,6 +13,7 @@ from optimist.errors import DataError
 
 FORMAT = formats.find("parquet")
 COUPONS = ("none", "free_ship", "pct5", "bogo")  # in the shop's order, which is not that of the alphabet
+SORTED = [f"ok_{name}" for name in sorted(COUPONS)]
 COLUMNS = {"observations": "visit,spent", "actions": "coupon", "rewards": "profit", "terminals": "left"}
 
 
@@ -26,23 +27,18 @@ def shop(customers: int = 40, seed: int = 0) -> pd.DataFrame:
             allowed = np.append(True, random.random(3) < 0.6)
             chances = allowed / allowed.sum()
             coupon = int(random.choice(4, p=chances))
-            rows.append(
-                {
-                    "customer_id": f"C{customer + 300}",
-                    "timestamp": pd.Timestamp("2026-03-01") + pd.Timedelta(seconds=time),
-                    "visit": visit + 1,
-                    "spent": float(len(rows)),  # tells the rows apart
-                    "coupon": COUPONS[coupon],
-                    "profit": float(random.integers(0, 50)),
-                    "left": int(visit == visits - 1),
-                    "propensity": float(chances[coupon]),
-                    "eligible": [COUPONS[number] for number in np.flatnonzero(allowed)],
-                    **{
-                        f"ok_{name}": int(is_allowed)
-                        for name, is_allowed in zip(COUPONS, allowed, strict=True)
-                    },
-                }
-            )
+            row = {
+                "customer_id": f"C{customer + 300}",
+                "timestamp": pd.Timestamp("2026-03-01") + pd.Timedelta(seconds=time),
+                "visit": visit + 1,
+                "spent": float(len(rows)),  # tells the rows apart
+                "coupon": COUPONS[coupon],
+                "profit": float(random.integers(0, 50)),
+                "left": int(visit == visits - 1),
+                "propensity": float(chances[coupon]),
+                "eligible": [COUPONS[number] for number in np.flatnonzero(allowed)],
+            }
+            rows.append(row | {f"ok_{name}": int(may) for name, may in zip(COUPONS, allowed, strict=True)})
             time += int(random.integers(1, 10**6))
     return pd.DataFrame(rows).sort_values("timestamp").reset_index(drop=True)
 
@@ -132,9 +128,7 @@ def test_numbers_that_begin_again_are_not_one_episode(tmp_path, written):
     week = pd.DataFrame({"x": np.arange(60.0), "run": np.arange(60) // 10, "at": np.arange(60) % 10})
     week = week.assign(coupon=np.arange(60) % 3, profit=1.0, left=0)
     both, options = pd.concat([week, week]), {"observations": "x", "episodes": "run"}
-    with pytest.raises(
-        DataError, match="episode 0 appears again in row 60, and the others follow it as before"
-    ):
+    with pytest.raises(DataError, match="episode 0 appears again in row 60, and the others follow it"):
         read(written(both), tmp_path / "data", **options)
     with pytest.raises(DataError, match="rows 0 and 60 of episode 0 have the same at"):
         read(written(both), tmp_path / "data", **options, order="at")
@@ -150,9 +144,8 @@ def test_errors_name_the_row_of_the_file(tmp_path, written):
         read(written(table), tmp_path / "data", episodes="customer_id", truncations="no")
     table = shop().assign(left=0)
     last = table["customer_id"].where(table["customer_id"] == table["customer_id"][0]).last_valid_index()
-    with pytest.raises(
-        DataError, match=f"episode {table['customer_id'][0]} ends in row {last} without a terminal"
-    ):
+    said = f"episode {table['customer_id'][0]} ends in row {last} without a terminal"
+    with pytest.raises(DataError, match=said):
         read(written(table), tmp_path / "data", episodes="customer_id", truncations="no")
 
 
@@ -162,30 +155,21 @@ def table_of(steps: int = 60, **more) -> pd.DataFrame:
     return pd.DataFrame({**made, "profit": np.arange(steps) % 7, "left": np.arange(steps) % 10 == 9, **more})
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"customer_id": np.arange(60) // 10},  # changes only where episodes end
-        {"email": [f"{number}@mail.org" for number in range(60)]},  # tells rows apart, not people
-        {"id": np.arange(60)},
-        {"user": np.linspace(0, 1, 60)},  # a measurement, such as the share of a processor
-        {"new_customer": np.arange(60) % 2, "customer": np.arange(60) % 2},  # a flag
-        {
-            "user_segment": list("abc") * 20,
-            "session_length": np.arange(60) % 9,
-            "patient_age": np.arange(60) % 7,
-        },
-        {
-            "paid": np.arange(60) % 4,
-            "bid": np.arange(60) % 5,
-            "valid": np.arange(60) % 3,
-            "android": [0, 1, 2] * 20,
-        },
-        {"lead_time": np.arange(60) % 5, "reaction_time": np.arange(60) % 3},
-        {"step": np.arange(60) % 10, "timestamp": pd.date_range("2026-03-01", periods=60)},
-    ],
-    ids=lambda more: "-".join(more),
-)
+NUMBER = np.arange(60)
+ORDINARY = [
+    {"customer_id": NUMBER // 10},  # changes only where episodes end
+    {"email": [f"{number}@mail.org" for number in range(60)]},  # tells rows apart, not people
+    {"id": NUMBER},
+    {"user": np.linspace(0, 1, 60)},  # a measurement, such as the share of a processor
+    {"new_customer": NUMBER % 2, "customer": NUMBER % 2},  # a flag
+    {"user_segment": list("abc") * 20, "session_length": NUMBER % 9, "patient_age": NUMBER % 7},
+    {"paid": NUMBER % 4, "bid": NUMBER % 5, "valid": NUMBER % 3, "android": NUMBER % 3},
+    {"lead_time": NUMBER % 5, "reaction_time": NUMBER % 3},
+    {"step": NUMBER % 10, "timestamp": pd.date_range("2026-03-01", periods=60)},
+]
+
+
+@pytest.mark.parametrize("more", ORDINARY, ids=lambda more: "-".join(more))
 def test_ordinary_columns_are_no_identity(tmp_path, written, caplog, more):
     read(written(table_of(**more)), tmp_path / "data", truncations="no")
     assert not [each for each in caplog.messages if "column" in each]
@@ -212,10 +196,9 @@ def test_rows_that_know_their_successors_cannot_be_mixed_up(tmp_path, written):
 def test_what_may_be_an_identity_is_said_at_the_import_and_by_data_info(tmp_path, written, caplog):
     read(written(table_of(store_id=np.arange(60) // 4)), tmp_path / "data", truncations="no")
     said = (
-        'the column "store_id" is left out and changes within episodes, in 12 rows (first: row 4): if '
-        "each of its "
-        "values is an episode, give --episodes store_id"
+        'the column "store_id" is left out and changes within episodes, in 12 rows (first: row 4): if each '
     )
+    said += "of its values is an episode, give --episodes store_id"
     assert said in caplog.messages and said in warnings(open_dataset(tmp_path / "data"))
 
 
@@ -224,16 +207,11 @@ def test_all_missing_roles_are_named_at_once_with_all_columns(tmp_path, written)
     with pytest.raises(DataError) as caught:
         FORMAT.read(path, tmp_path / "data")
     said = str(caught.value)
-    assert (
-        "no column for the observations, actions, rewards, terminals: name them with --observations A,B,C "
-        in said
-    )
+    assert "for the observations, actions, rewards, terminals: name them with --observations A,B,C " in said
     assert said.endswith(f"its columns are {', '.join(table.columns)}")
     found = read(path, tmp_path / "data", episodes="customer_id", truncations="no")
-    assert (
-        f"columns left out: timestamp, propensity, eligible, {', '.join(f'ok_{name}' for name in COUPONS)}"
-        in found.notes
-    )
+    left = ", ".join(f"ok_{name}" for name in COUPONS)
+    assert f"columns left out: timestamp, propensity, eligible, {left}" in found.notes
 
 
 MASKS = {
@@ -249,37 +227,29 @@ def test_masks_are_matched_by_name(tmp_path, written, options):
     read(written(table), tmp_path / "data", episodes="customer_id", truncations="no", **options)
     data = open_dataset(tmp_path / "data")
     assert data.spec.action_names == tuple(sorted(COUPONS))
-    expected = grouped(table)[[f"ok_{name}" for name in sorted(COUPONS)]].to_numpy(bool)
+    expected = grouped(table)[SORTED].to_numpy(bool)
     np.testing.assert_array_equal(np.asarray(data.timeline.allowed), expected)
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        lambda names: ";".join(names),
-        lambda names: ", ".join(names),
-        lambda names: str(names),
-        lambda names: str(np.array(names)),
-    ],
-)
+@pytest.mark.parametrize("texts", [";".join, ", ".join, str, lambda names: str(np.array(names))])
 def test_a_cell_may_list_names_in_many_ways(tmp_path, texts):
     table = shop()
     path = in_csv(table.assign(eligible=table["eligible"].map(texts)), tmp_path)
     read(path, tmp_path / "data", episodes="customer_id", truncations="no", allowed_actions="eligible")
-    expected = grouped(table)[[f"ok_{name}" for name in sorted(COUPONS)]].to_numpy(bool)
+    expected = grouped(table)[SORTED].to_numpy(bool)
     np.testing.assert_array_equal(np.asarray(open_dataset(tmp_path / "data").timeline.allowed), expected)
 
 
 def test_lists_of_numbers_are_masks_or_actions_as_they_look(tmp_path, written):
     table = shop()
-    flags = table[[f"ok_{name}" for name in sorted(COUPONS)]].to_numpy()
+    flags = table[SORTED].to_numpy()
     numbers = table["coupon"].map(sorted(COUPONS).index)
     which = [[str(number) for number in np.flatnonzero(row)] for row in flags]
     shown = {"flags": [[str(each) for each in row] for row in flags], "which": which}
     for name, lists in shown.items():
         path = written(table.assign(eligible=lists, coupon=numbers))
         read(path, tmp_path / name, episodes="customer_id", truncations="no", allowed_actions="eligible")
-        expected = grouped(table)[[f"ok_{name}" for name in sorted(COUPONS)]].to_numpy(bool)
+        expected = grouped(table)[SORTED].to_numpy(bool)
         np.testing.assert_array_equal(np.asarray(open_dataset(tmp_path / name).timeline.allowed), expected)
 
 
@@ -302,10 +272,7 @@ def test_a_week_without_a_rare_action_is_told_how_to_name_it(tmp_path, written, 
     read(path, tmp_path / "week", **both, action_names="bogo,free_ship,none,pct5")
     read(written(shop(seed=1)), tmp_path / "before", **both)
     data = open_dataset(tmp_path / "week")
-    assert (
-        data.spec == open_dataset(tmp_path / "before").spec
-        and not (np.asarray(data.timeline.action) == 0).any()
-    )
+    assert data.spec == open_dataset(tmp_path / "before").spec and np.asarray(data.timeline.action).all()
     data.save(tmp_path / "before", append=True)
 
 
@@ -323,9 +290,8 @@ def test_masks_of_numbered_actions_are_matched_too(tmp_path, written):
     table = table_of(can_2=1, can_0=np.arange(60) % 3 == 0, can_1=1)
     read(written(table), tmp_path / "data", truncations="no", allowed_actions="can_*")
     allowed = np.asarray(open_dataset(tmp_path / "data").timeline.allowed)
-    np.testing.assert_array_equal(
-        allowed, np.stack([np.arange(60) % 3 == 0, np.ones(60), np.ones(60)], axis=1)
-    )
+    expected = np.stack([np.arange(60) % 3 == 0, np.ones(60), np.ones(60)], axis=1)
+    np.testing.assert_array_equal(allowed, expected)
     with pytest.raises(DataError, match="allowed_actions have no column for 2 among can_0, can_1"):
         read(written(table), tmp_path / "other", truncations="no", allowed_actions="can_0,can_1")
 
