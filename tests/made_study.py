@@ -53,6 +53,7 @@ def run_here(jobs: list[Job], out: Path, options) -> None:
 
 def performed_here(out: Path, **size: int) -> Path:
     """This study as one process of this machine performs it."""
+    out.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "run", run_here)
         assert main(study_words(out, out, **size)) == 0

@@ -16,7 +16,7 @@ from optimist.studies.job import Job, perform_job
 from optimist.studies.perform import choose_policies
 from optimist.studies.results.findings import evaluated
 from optimist.studies.results.regrets import ALL
-from optimist.studies.status import read_record, standings
+from optimist.studies.status import standings
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -108,13 +108,6 @@ def test_the_papers_studies_of_discrete_actions_choose_policies(name, size):
     assert study_file.load(name, size).select is not None
 
 
-@pytest.mark.parametrize(("words", "selects"), [(["--no-select"], False), ([], True)])
-def test_the_list_of_runs_says_whether_policies_are_chosen(tmp_path, words, selects):
-    line = ["study", "run", "selection", "--scale", "tiny", "--out", str(tmp_path / "study"), "--prepare"]
-    assert main(line + words) == 0
-    assert read_record(tmp_path / "study").selects is selects
-
-
 @pytest.mark.slow
 def test_the_study_of_rules_ends_with_the_regret_of_each(tmp_path):
     assert (
@@ -127,10 +120,3 @@ def test_the_study_of_rules_ends_with_the_regret_of_each(tmp_path):
     assert rules <= {row["rule"] for row in rows if row["agent"] == ALL}
     assert {row["agent"] for row in rows} <= {"REM", "CQL", ALL}  # without those that never beat random play
     assert all(float(row["regret"]) >= 0 for row in rows)
-
-
-@pytest.mark.parametrize("words", [[], ["--scale", "tiny"]])
-def test_the_command_of_a_page_has_a_scale_only_if_it_was_given(tmp_path, words):
-    assert main(["study", "run", "selection", *words, "--out", str(tmp_path / "study"), "--prepare"]) == 0
-    said = " ".join(["optimist study run selection", *words, "--out", str(tmp_path / "study")])
-    assert read_record(tmp_path / "study").command == said

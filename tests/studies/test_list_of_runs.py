@@ -56,11 +56,14 @@ def test_a_value_that_no_study_writes_is_one_line(changes, phrase, tmp_path, cap
     assert "study.json is damaged" in complaint and phrase in complaint and complaint.count("\n") == 1
 
 
-def test_the_command_of_a_study_can_be_copied(tmp_path, capsys):
+@pytest.mark.parametrize("more", [[], ["--scale", "tiny"], ["--no-select"]])
+def test_the_command_of_a_study_can_be_copied_and_has_only_what_was_given(more, tmp_path, capsys):
+    scale, selects = (more, []) if "--scale" in more else ([], more)
     out = tmp_path / "my study"
-    line = ["study", "run", "selection", "--scale", "tiny", "--out", str(out), "--no-select"]
+    line = ["study", "run", "selection", *scale, "--out", str(out), *selects]
     assert main([*line, "--prepare"]) == 0
-    assert shlex.split(read_record(out).command) == ["optimist", *line]
+    record = read_record(out)
+    assert shlex.split(record.command) == ["optimist", *line] and record.selects == (not selects)
     assert f"optimist study work '{out}' --index 0 to " in capsys.readouterr().out
 
 

@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from little import outcome
+from made_study import performed_here, study_words, tables
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.disk.files import remove
@@ -25,18 +26,6 @@ from optimist.studies.store import Store, stage, staged_path
 from optimist.studies.study_file import load
 from s3_server import forget_stores, s3_server
 
-STUDY = """
-title = "A little study"
-recipe = "small"
-seeds = 1
-agents = { "DQN" = { agent = "dqn", options = { network = "mlp" } } }
-environments = ["minatar/breakout"]
-training = { steps = 60, evaluate_every = 20, episodes = 1, batch = 8 }
-[collect]
-agent = "dqn"
-options = { network = "mlp" }
-settings = { steps = 200, lanes = 4, warm_up = 40, batch = 8 }
-"""
 LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 
 
@@ -64,6 +53,22 @@ def memory():
     yield "memory://bucket/study"
     fsspec.filesystem("memory").store.clear()
     fsspec.filesystem("memory").pseudo_dirs[:] = [""]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def log_of(path: Path, address: str, value: float = 1.0, steps: int = 1) -> Path:
+    """A log of equal steps, also at the address."""
+    row = np.full((1, 2), value, np.float32)
+    with Recorder(path, Spec((2,), "float32", actions=3), lanes=1) as recorder:
+        for _ in range(steps):
+            recorder.add(row, [0], [value], [False], [False], row)
+    Store(address).send(path, "")
+    return path
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -183,7 +188,6 @@ def test_a_run_is_sent_while_it_goes_on_and_at_its_end(memory, tmp_path, monkeyp
 
 
 def test_a_log_at_an_address_is_staged_once(memory, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(DataError, match=r"has no manifest.json: correct the address"):
         stage(memory)
     Store(memory).send(written(tmp_path / "log", **{"manifest.json": "{}"}), "")
@@ -194,7 +198,6 @@ def test_a_log_at_an_address_is_staged_once(memory, tmp_path, monkeypatch):
 
 def test_a_log_that_has_grown_is_staged_without_its_earlier_last_shard(memory, tmp_path, monkeypatch):
     """A recording replaces its unfinished shard by a longer one under another name; the old one stayed."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     removals: list[int] = []
 
     def removed(*paths: Path) -> None:
@@ -223,14 +226,9 @@ def test_a_log_that_was_replaced_by_one_of_equal_sizes_is_staged_anew(
     memory, tmp_path, monkeypatch, interrupted
 ):
     """Large files are compared by their hashes too, not by their sizes alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(stores, "_is_small", lambda size: False)
     for value in (1.0, 2.0):
-        row = np.full((1, 2), value, np.float32)
-        with Recorder(tmp_path / str(value), Spec((2,), "float32", actions=3), lanes=1) as recorder:
-            for _ in range(8):
-                recorder.add(row, [0], [value], [False], [False], row)
-        Store(memory).send(tmp_path / str(value), "")
+        log_of(tmp_path / str(value), memory, value, steps=8)
         assert open_dataset(stage(memory)).timeline.reward.tolist() == [value] * 8
         assert verify(staged_path(memory)) == []
         if interrupted:  # without a manifest, nothing says what the files of equal sizes are
@@ -238,19 +236,14 @@ def test_a_log_that_was_replaced_by_one_of_equal_sizes_is_staged_anew(
 
 
 def test_a_staged_log_is_not_brought_again(memory, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(stores, "_is_small", lambda size: False)
-    with Recorder(tmp_path / "log", Spec((2,), "float32", actions=3), lanes=1) as recorder:
-        row = np.zeros((1, 2), np.float32)
-        recorder.add(row, [0], [0.0], [False], [False], row)
-    Store(memory).send(tmp_path / "log", "")
+    log_of(tmp_path / "log", memory)
     times = [{path: path.stat().st_mtime_ns for path in stage(memory).glob("*.arrow")} for _ in range(2)]
     assert len(times[0]) == 2 and times[0] == times[1]
 
 
 def test_a_study_on_a_log_that_is_not_there_is_refused(memory, tmp_path):
-    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
-    [run] = [job for job in load(str(study)).jobs() if job.label]
+    [run, *_] = [job for job in load(study_words(tmp_path, "")[2], "tiny").jobs() if job.label]
     there = replace(run, data=memory, needs=())
     with pytest.raises(DataError, match="has no manifest.json: correct `data` in the study's file"):
         check_logs([there], tmp_path)
@@ -289,13 +282,11 @@ def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_nodes_that_share_no_disk_come_to_the_same_numbers(server, tmp_path):
-    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
-    line = ["study", "run", str(study), "--out"]
-    assert main([*line, str(tmp_path / "straight"), "--workers", "1"]) == 0
-    assert main([*line, str(tmp_path / "mine"), "--prepare"]) == 0
+    straight = performed_here(tmp_path / "straight")
+    assert main(study_words(tmp_path, tmp_path / "mine", "--prepare")) == 0
     address = f"{server}/little"
     assert main(["study", "push", str(tmp_path / "mine"), address]) == 0
-    for index in (0, 1, 2):  # each on a node of its own
+    for index in range(4):  # each on a node of its own
         scratch = tmp_path / f"node-{index}"
         assert main(["study", "work", address, "--index", str(index), "--scratch", str(scratch)]) == 0
         assert not list(scratch.glob("*/runs/*/*/dqn"))  # it is in the store
@@ -303,31 +294,22 @@ def test_nodes_that_share_no_disk_come_to_the_same_numbers(server, tmp_path):
     assert main(["study", "pull", address, str(tmp_path / "results")]) == 0
     assert not (tmp_path / "results" / DQN / "checkpoints").exists()
     assert main(["study", "pull", address, str(tmp_path / "whole"), "--checkpoints"]) == 0
-    assert outcome(tmp_path / "whole" / DQN) == outcome(tmp_path / "straight" / DQN)
+    assert outcome(tmp_path / "whole" / DQN) == outcome(straight / DQN)
     assert main(["study", "report", str(tmp_path / "results")]) == 0
-    for name in ("table.csv", "scores.csv"):
-        mine, theirs = (tmp_path / place / "results/all" / name for place in ("results", "straight"))
-        assert mine.read_bytes() == theirs.read_bytes()
+    assert tables(tmp_path / "results") == tables(straight)
 
 
 @pytest.mark.slow
 def test_a_study_learns_from_logs_at_an_address(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
-    assert main(["study", "run", str(study), "--out", str(tmp_path / "first"), "--workers", "1"]) == 0
-    Store(f"{server}/logs/breakout").send(tmp_path / "first" / LOG, "")
-    text = STUDY[: STUDY.index("[collect]")] + f'data = "{server}/logs/{{game}}"\n'
-    other = written(tmp_path, **{"other.toml": text}) / "other.toml"
-    assert main(["study", "run", str(other), "--out", str(tmp_path / "second"), "--workers", "1"]) == 0
-    ours, theirs = ((tmp_path / place / DQN / "episodes.csv").read_text() for place in ("second", "first"))
+    first = performed_here(tmp_path / "first")
+    Store(f"{server}/logs/breakout").send(first / LOG, "")
+    _, _, study, *line = study_words(tmp_path, tmp_path / "second", "--workers", "1")
+    text = Path(study).read_text()
+    Path(study).write_text(text[: text.index("[scales.tiny.collect]")] + f'data = "{server}/logs/{{game}}"\n')
+    assert main(["study", "run", study, *line]) == 0
+    ours, theirs = ((out / DQN / "episodes.csv").read_text() for out in (tmp_path / "second", first))
     assert ours == theirs
     assert os.listdir(tmp_path / "cache" / "optimist" / "staged")
-
-
-def one_log(path, address) -> None:
-    with Recorder(path, Spec((1,), "float32", actions=2), lanes=1) as recorder:
-        recorder.add(np.zeros((1, 1)), [0], [1.0], [True], [False], np.zeros((1, 1)))
-    Store(address).send(path, "")
 
 
 def test_a_file_that_is_half_brought_has_another_name(tmp_path, memory, monkeypatch):
@@ -350,8 +332,7 @@ def test_a_file_that_is_half_brought_has_another_name(tmp_path, memory, monkeypa
 
 
 def test_a_log_is_staged_by_one_process_at_a_time(tmp_path, memory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    one_log(tmp_path / "log", memory)
+    log_of(tmp_path / "log", memory)
     folder = staged_path(memory)
     folder.parent.mkdir(parents=True)
     with ThreadPoolExecutor(1) as pool:
@@ -364,8 +345,7 @@ def test_a_log_is_staged_by_one_process_at_a_time(tmp_path, memory, monkeypatch)
 
 
 def test_staging_through_a_link_removes_nothing(tmp_path, memory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    one_log(tmp_path / "log", memory)
+    log_of(tmp_path / "log", memory)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("kept")
     staged_path(memory).parent.mkdir(parents=True)

@@ -5,8 +5,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
-from dataclasses import fields as dataclass_fields
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -36,7 +35,13 @@ class Sheet:
     notes: Sequence[str] = ()
 
     def cells(self) -> list[list[Cell]]:
-        return [[_cell(value) for value in row] for row in self.rows]
+        def cell(value: Any) -> Cell:
+            if isinstance(value, Cell):
+                return value
+            text = "" if value is None else in_words(value)
+            return Cell(text, value if isinstance(value, int | float) else None)
+
+        return [[cell(value) for value in row] for row in self.rows]
 
 
 def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
@@ -66,8 +71,8 @@ def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
 
 def as_markdown(sheet: Sheet) -> str:
     """The title, the table and the notes."""
-    rows = ([cell.text for cell in row] for row in sheet.cells())
-    lines = [_line(values) for values in (sheet.heads, ["---"] * len(sheet.heads), *rows)]
+    rows = [sheet.heads, ["---"] * len(sheet.heads), *([cell.text for cell in row] for row in sheet.cells())]
+    lines = [f"| {' | '.join(value.replace('|', chr(92) + '|') for value in row)} |" for row in rows]
     notes = ["", *(f"- {note}" for note in sheet.notes)] if sheet.notes else []
     return "\n".join([f"# {_capital(sheet.title)}", "", *lines, *notes, ""])
 
@@ -81,33 +86,25 @@ def as_csv(sheet: Sheet) -> str:
 
 
 def records_csv(rows: Sequence[Any]) -> str:
-    """Dataclasses or named tuples as CSV; numbers have all digits. A record or a table in a row has a column
-    for each of its fields, `iqm_low` for `row.iqm.low`, and an estimate has the plain name, `iqm`. None is an
-    empty cell."""
-    flat = [dict(_columns(row)) for row in rows]
+    """Dataclasses as CSV; numbers have all digits. A record or a table in a row has a column for each of its
+    fields, `iqm_low` for `row.iqm.low`, and an estimate has the plain name, `iqm`. None is an empty cell."""
+
+    def columns(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+        for name, value in table.items():
+            word = "" if name == "estimate" else re.sub(r"\W+", "_", name)
+            column = "_".join(filter(None, (prefix, word)))
+            if isinstance(value, Mapping):
+                yield from columns(value, column)
+            elif value is not None:
+                yield column, value
+
+    flat = [dict(columns(asdict(row))) for row in rows]
     heads = dict.fromkeys(head for row in sorted(flat, key=len, reverse=True) for head in row)
     text = io.StringIO()
     table = csv.DictWriter(text, list(heads), restval="", lineterminator="\n")
     table.writeheader()
     table.writerows(flat)
     return text.getvalue()
-
-
-def _columns(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    fields = record if isinstance(record, Mapping) else _fields(record)
-    for name, value in fields.items():
-        column = "_".join(filter(None, (prefix, "" if name == "estimate" else re.sub(r"\W+", "_", name))))
-        if isinstance(value, Mapping) or _fields(value):
-            yield from _columns(value, column)
-        elif value is not None:
-            yield column, value
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass or named tuple; none for a plain value."""
-    if is_dataclass(record):
-        return {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
-    return record._asdict() if hasattr(record, "_asdict") else {}
 
 
 def as_html(sheet: Sheet, name: str) -> Markup:
@@ -177,14 +174,6 @@ def listed(words: Sequence[str]) -> str:
     return ("; " if any("," in word for word in words) else ", ").join(words)
 
 
-def _cell(value: Any) -> Cell:
-    if isinstance(value, Cell):
-        return value
-    if value is None:
-        return Cell("")
-    return Cell(in_words(value), value if isinstance(value, int | float) else None)
-
-
 def _words(sheet: Sheet, cells: list[list[Cell]]) -> list[bool]:
     """For each column, whether it has no numbers."""
     return [all(row[column].value is None for row in cells) for column in range(len(sheet.heads))]
@@ -203,10 +192,6 @@ def _html_cell(head: str, cell: Cell, words: bool, again: bool) -> Markup:
 def _kind(words: bool, again: bool = False, long: bool = False) -> Markup:
     kinds = [name for name, holds in (("words", words), ("again", again), ("long", words and long)) if holds]
     return Markup(' class="{}"').format(" ".join(kinds)) if kinds else Markup("")
-
-
-def _line(values: Sequence[str]) -> str:
-    return f"| {' | '.join(value.replace('|', chr(92) + '|') for value in values)} |"
 
 
 def _capital(title: str) -> str:

@@ -15,7 +15,7 @@ from optimist.data import Dataset, Recorder
 from optimist.errors import RunError
 from optimist.studies import store as stores
 from optimist.studies import work as works
-from optimist.studies.engines._schedule import LocalCopy
+from optimist.studies.engines._schedule import Remote, bring
 from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
 from optimist.studies.store import Store
@@ -97,7 +97,7 @@ def study(tmp_path):
 
 def test_a_run_that_fails_at_an_address_says_why(study, tmp_path):
     [log, run, *_], address = study
-    LocalCopy(address, tmp_path / "mine").send_list()
+    Store(address).send_file("study.json", tmp_path / "mine")
     (tmp_path / "failed").mkdir()
     (tmp_path / "failed" / "FAILED").write_text("no emulator")
     Store(address).send(tmp_path / "failed", log.name)
@@ -123,7 +123,7 @@ def test_a_node_waits_for_the_log_that_is_recorded_anew_and_takes_it_whatever_it
     monkeypatch.setattr(stores, "_is_small", lambda size: size < 5000)  # all but the shards
     monkeypatch.setattr(works, "_work_in", learn)
     monkeypatch.setattr(works, "time", SimpleNamespace(sleep=send))
-    LocalCopy(address, tmp_path / "mine").send_list()
+    Store(address).send_file("study.json", tmp_path / "mine")
     send()
     files = [tmp_path / name / log.name / "steps-000000.arrow" for name in ("before", "now")]
     assert files[0].stat().st_size == files[1].stat().st_size > 5000
@@ -148,6 +148,6 @@ def test_a_copy_brings_what_was_begun_elsewhere(study, tmp_path):
     there.mkdir()
     (there / "config.toml").write_text("")
     Store(address).send(there, run.name)
-    LocalCopy(address, tmp_path / "mine").bring_begun([log, run])
+    bring([log, run], tmp_path / "mine", Remote(store=address))
     assert [path.name for path in (tmp_path / "mine" / run.name).iterdir()] == ["config.toml"]
     assert not (tmp_path / "mine" / log.name).exists()

@@ -17,7 +17,7 @@ from optimist.envs import _processes
 from optimist.studies.job import Job
 from patience import PATIENCE
 
-MOMENTS = int(os.environ.get("OPTIMIST_MOMENTS", 20))  # at which an engine is killed; a campaign takes 200
+MOMENTS = int(os.environ.get("OPTIMIST_MOMENTS", 8))  # at which an engine is killed; a campaign takes 200
 SOURCE = str(Path(optimist.__file__).parents[1])
 HOSTILE = (
     "base64",

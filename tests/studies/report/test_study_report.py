@@ -29,10 +29,11 @@ from made_study import (
     write_selections,
     write_study,
 )
+from optimist import plugins
 from optimist.cli.main import main
 from optimist.errors import DataError, RunError, UsageError
 from optimist.studies.plan import folder_names
-from optimist.studies.report import figures, page, study_figures, study_tables
+from optimist.studies.report import page, study_figures, study_tables
 from optimist.studies.report.study_figures import chart_data, draw
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.report.study_tables import warnings
@@ -370,8 +371,8 @@ def test_a_damaged_log_of_which_nothing_is_remembered_is_an_error(study):
 
 @pytest.mark.slow
 def test_every_figure_that_a_study_may_name_is_drawn(made):
-    assert all(list(study_figures.drawings(find(made), name)) for name in figures.available())
-    write_jobs(made, "All of them", jobs(), figures=tuple(figures.available()))
+    assert all(list(study_figures.drawings(find(made), name)) for name in plugins.own("figures"))
+    write_jobs(made, "All of them", jobs(), figures=tuple(plugins.own("figures")))
     written = {path.name for path in write_findings(made)[0]}
     bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
     assert written >= {"medians.png", "curves.png", "profiles.png", "parts.png", *bars}

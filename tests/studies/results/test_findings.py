@@ -265,17 +265,13 @@ def run_by_run(study) -> list[Job]:
 def test_games_in_which_every_agent_lacks_the_same_run_are_left_out(study):
     """They were averaged over the runs that were there, and their 100% was that of their logs."""
     run_by_run(study)
+    assert facts(find(study))["seeds"] == "2"  # it was 1, that of each run
     (finding,) = find(study).findings
     assert finding.left_out == {} and [*finding.file.agents["A"][GAMES[0]]] == [1, 2]
     for game, label in product(GAMES, "AB"):
         (study / f"runs/{game}/{label}/2/DONE").unlink()
     with pytest.raises(DataError, match="2 of 2 games are incomplete: .*breakout .A lacks seed 2.*no game"):
         find(study)
-
-
-def test_the_page_counts_the_seeds_of_all_runs_of_an_agent(study):
-    run_by_run(study)
-    assert facts(find(study))["seeds"] == "2"  # it was 1, that of each run
 
 
 def test_tables_and_figures_are_written_for_every_reading(study):
@@ -315,17 +311,14 @@ def test_a_study_without_results_says_so(study, tmp_path):
         evaluated(jobs(), tmp_path / "elsewhere", standings(jobs(), tmp_path / "elsewhere"))
 
 
-def test_a_game_without_its_random_play_is_left_out_and_named(study):
+def test_a_game_that_cannot_be_normalised_is_left_out_and_named(study):
+    episodes(study / f"random/{GAMES[0]}", [(1, 0, 0, 10, 9)])
+    (finding,) = find(study).findings
+    assert finding.left_out == {GAMES[0]: "its player and random play both score 10"}
     (study / f"random/{GAMES[0]}/DONE").unlink()
     (finding,) = find(study).findings
     assert finding.left_out == {GAMES[0]: "random play is not finished"}
     assert finding.file.games == [GAMES[1]]
-
-
-def test_a_game_whose_player_is_no_better_than_random_play_is_left_out(study):
-    episodes(study / f"random/{GAMES[0]}", [(1, 0, 0, 10, 9)])
-    (finding,) = find(study).findings
-    assert finding.left_out == {GAMES[0]: "its player and random play both score 10"}
 
 
 def test_without_any_yardstick_the_remedy_is_a_normaliser(study):

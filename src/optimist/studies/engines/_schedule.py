@@ -1,4 +1,4 @@
-"""What engines share: a schedule of jobs on a pool of workers, and a copy of runs that are at an address."""
+"""What engines share: a schedule of jobs on a pool of workers, and the options of runs at an address."""
 
 import time
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 
 from optimist.errors import UsageError
 from optimist.studies.job import Job
-from optimist.studies.status import FILE, note_failure, steps_done, waves
+from optimist.studies.status import note_failure, steps_done, waves
 from optimist.studies.store import Store, is_address
 from optimist.training.terminal import Bar, say
 
@@ -140,34 +140,17 @@ class Remote:
     def scratch_folder(self) -> Path | None:
         return Path(self.scratch).absolute() if self.scratch else None
 
-    def copy(self, out: Path) -> "LocalCopy | None":
-        """This machine's copy of the runs, if they are at an address."""
-        return LocalCopy(self.store, out) if self.store else None
-
-
-class LocalCopy:
-    """This machine's copy of a study whose runs are at an address: its folder shows what is done."""
-
-    def __init__(self, address: str, out: Path):
-        self._store, self._out = Store(address), out
-
-    def bring_begun(self, jobs: list[Job]) -> None:
-        """Bring the runs that were begun there and are not done here."""
-        there = {path.rpartition("/")[0] for path in self._store.listed()}
-        for job in jobs:
-            if job.run_folder(Path()).as_posix() in there and not job.done(self._out):
-                self.bring(job.name)
-
-    def send_list(self) -> None:
-        """Send the list of runs, which the nodes read."""
-        self._store.send_file(FILE, self._out)
-
-    def bring(self, name: str) -> None:
-        """Bring a run as it is there now."""
-        self._store.bring(name, self._out / name, exactly=True)
+    @property
+    def place(self) -> Store | None:
+        """Where the runs are, if they are at an address."""
+        return Store(self.store) if self.store else None
 
 
 def bring(jobs: list[Job], out: Path, options: Remote) -> None:
-    """Bring what was begun at the study's address."""
-    if copy := options.copy(out):
-        copy.bring_begun(jobs)
+    """Bring the runs that were begun at the study's address and are not done here: the folder on this machine
+    is a copy that shows what is done."""
+    if place := options.place:
+        begun = {path.rpartition("/")[0] for path in place.listed()}
+        for job in jobs:
+            if job.run_folder(Path()).as_posix() in begun and not job.done(out):
+                place.bring(job.name, out / job.name, exactly=True)

@@ -80,7 +80,7 @@ class RayPool:
         connect(self._ray, options.address)
         self._watch = Watch(self._ray.get_runtime_context().gcs_address)
         self._out = out.absolute()  # not resolved: a link may have another target on another node
-        self._options, self._copy = options, options.copy(out)
+        self._options, self._place = options, options.place
         cpus, gpus = options.cpus_per_run, options.gpus_per_run
         # Ray must not retry by itself: the engine counts the attempts.
         self._task = self._ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(_perform)
@@ -98,8 +98,8 @@ class RayPool:
         return AHEAD - len(self._running)
 
     def start(self, jobs: list[Job]) -> None:
-        if jobs and self._copy:
-            self._copy.send_list()
+        if jobs and self._place:
+            self._place.send_file(FILE, self._out)
         study, options = self._options.store or str(self._out), self._options
         mark = "" if options.store else _mark_of(self._out)
         roms = str(Path(os.environ[ROMS]).absolute()) if os.environ.get(ROMS) else ""
@@ -117,8 +117,8 @@ class RayPool:
         job, problems = self._running.pop(task), self._ray.exceptions
         try:
             complaint = self._ray.get(task)
-            if self._copy:
-                self._copy.bring(job.name)
+            if self._place:
+                self._place.bring(job.name, self._out / job.name, exactly=True)
             return Ended(job, complaint)
         except problems.RayTaskError as problem:  # for example, its module could not be imported there
             return Ended(job, str(problem).strip().splitlines()[-1])

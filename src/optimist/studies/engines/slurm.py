@@ -23,7 +23,7 @@ from optimist.errors import UsageError
 from optimist.studies.engines._schedule import Detached, Ended, Remote, bring, perform_all
 from optimist.studies.engines._slurm_task import Task
 from optimist.studies.job import Job
-from optimist.studies.status import failure_of, waves
+from optimist.studies.status import FILE, failure_of, waves
 from optimist.studies.work import modules_of
 from optimist.training.terminal import StopRequest, say
 
@@ -108,7 +108,7 @@ class SlurmPool:
             self._submitit: Any = package("submitit", extra="slurm")
         self._alive = queued()  # raises if this is no SLURM cluster
         self._largest = largest_array()
-        self._out, self._options, self._copy = out.absolute(), options, options.copy(out)
+        self._out, self._options, self._place = out.absolute(), options, options.place
         self._before = read_ids(self._out)
         self._running: dict[str, Job] = {}
         self._ids: dict[str, str] = dict(self._before)
@@ -128,8 +128,8 @@ class SlurmPool:
         self._running |= {job.name: job for job in adopted}
         left = [job for job in jobs if job.name not in self._running]
         known = {name for job in jobs for name in job.needs} - {job.name for job in left}
-        if left and self._copy:
-            self._copy.send_list()
+        if left and self._place:
+            self._place.send_file(FILE, self._out)
         for wave in waves(left, known):
             groups: dict[tuple[str, ...], list[Job]] = {}
             for job in wave:
@@ -174,9 +174,9 @@ class SlurmPool:
         if time.monotonic() - self._asked >= ASK_SECONDS:
             self._asked, self._alive = time.monotonic(), queued()
             gone = {name for name in self._running if self._ids[name] not in self._alive}
-        if self._copy:
+        if self._place:
             for name in gone:
-                self._copy.bring(name)
+                self._place.bring(name, self._out / name, exactly=True)
         looks = [self._ended(job, job.name in gone) for job in self._running.values()]
         ended = [each for each in looks if each]
         for each in ended:

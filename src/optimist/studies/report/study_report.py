@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from optimist import plugins
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import command_line
-from optimist.studies.report import figures, study_tables
+from optimist.studies.report import study_tables
 from optimist.studies.report.figures import intervals as intervals_figure
 from optimist.studies.report.page import CHART, csv_link, data_link, picture, write_html
 from optimist.studies.report.study_figures import Drawn, chart_data, draw
@@ -116,7 +117,7 @@ def _remove_earlier(results: Path, now: set[str]) -> None:
     remove(results / "parts.png")
     for folder in results.iterdir():
         if folder.name not in now and (folder / MARK).exists():
-            drawn = [folder / f"{name}.png" for name in figures.available()]
+            drawn = [folder / f"{name}.png" for name in plugins.own("figures")]
             remove(*(folder / name for name in TABLES), *drawn, *folder.glob("bars-*.png"))
             if not any(folder.iterdir()):
                 folder.rmdir()

@@ -44,16 +44,6 @@ def paper_table() -> list[dict[str, str]]:
     return _lines("paper_table_1.csv")
 
 
-def reference_score(game: str, column: str) -> float:
-    """One published score, such as `reference_score("Pong", "dqn_nature_eval_sgi")`."""
-    if game not in published():
-        raise UsageError(f'no reference scores of "{game}": {did_you_mean(game, published())}')
-    row = published()[game]
-    if column not in row or column in ("game", "random_human_source"):
-        raise UsageError(f'no reference score "{column}": {did_you_mean(column, row)}')
-    return float(row[column])
-
-
 def _lines(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(REFERENCE.joinpath(name).read_text(encoding="utf-8").splitlines()))
 
@@ -145,7 +135,7 @@ def normaliser(name: str) -> Normaliser:
     if name in BUILT_IN:
         column, random, yardstick, provenance = BUILT_IN[name]
         scores, random_scores = (
-            {game: reference_score(game, each) for game in published()}
+            {game: float(row[each]) for game, row in published().items()}
             if each
             else random_with_sticky_actions()
             for each in (column, random)

@@ -4,8 +4,6 @@ A study's file names figures of this folder, and a user's own: a `StudyFigure` a
 point of the group `optimist.figures`.
 """
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,26 +28,20 @@ class StudyFigure:
     of: Literal["part", "reading", "study"] = "part"  # of which there is a figure each
 
 
-def available() -> list[str]:
-    """The names of the files of this folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def figure(name: str) -> StudyFigure:
     """The figure of this name; UsageError if there is none."""
-    if name in available():
-        return importlib.import_module(f"{__name__}.{name}").FIGURE
-    own = plugins.find("figures", name, available())
-    if not isinstance(own, StudyFigure):
+    kind = plugins.find("figures", name)
+    kind = getattr(kind, "FIGURE", kind)  # of the files of this folder
+    if not isinstance(kind, StudyFigure):
         raise UsageError(
             f'"{name}" is not a figure: it must be an optimist.studies.report.figures.StudyFigure'
         )
-    return own
+    return kind
 
 
 def check(name: str) -> None:
     """Raise UsageError for a name that no figure has; the package's own are not imported, which is slow."""
-    if name not in available():
+    if name not in plugins.own("figures"):
         figure(name)
 
 
