@@ -53,7 +53,7 @@ def jobs(steps: int = 60) -> list[Job]:
                 needs=("logs/breakout",),
                 **common,
             )
-            for agent in ("dqn", "qr_dqn")
+            for agent in ("dqn", "behaviour_cloning")
         ),
     ]
 
@@ -68,7 +68,7 @@ def straight(tmp_path_factory):
 
 def test_every_job_is_performed_after_what_it_needs(straight):
     out, told = straight
-    assert [line.split()[0] for line in told] == ["logs/breakout", "runs/dqn", "runs/qr_dqn"]
+    assert [line.split()[0] for line in told] == ["logs/breakout", "runs/dqn", "runs/behaviour_cloning"]
     assert all(job.done(out) for job in jobs())
     assert "updates" in (out / "runs/dqn/log.txt").read_text()
 
@@ -79,9 +79,9 @@ def test_the_logs_of_another_study_give_the_same_results_and_are_not_played_agai
     told: list[str] = []
     moved = with_logs_of(there, jobs(), jobs())
     assert perform_all(moved, tmp_path, LocalPool(tmp_path, 1), told.append) == []
-    assert [line.split()[0] for line in told] == ["runs/dqn", "runs/qr_dqn"]
+    assert [line.split()[0] for line in told] == ["runs/dqn", "runs/behaviour_cloning"]
     assert not (tmp_path / "logs").exists()
-    for run in ("runs/dqn", "runs/qr_dqn"):
+    for run in ("runs/dqn", "runs/behaviour_cloning"):
         assert outcome(tmp_path / run) == outcome(there / run)
 
 
@@ -208,15 +208,17 @@ def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straig
     assert perform_all(jobs(), tmp_path, pool, told.append) == []
     killer.join()
     assert sum("its process ended with code -9; another worker continues it" in line for line in told) == 1
-    for run in ("runs/dqn", "runs/qr_dqn"):
+    for run in ("runs/dqn", "runs/behaviour_cloning"):
         assert outcome(tmp_path / run) == outcome(straight[0] / run)
 
 
-def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
-    log, one, other = jobs()
+def test_a_job_that_fails_takes_only_what_needs_it_along(straight, tmp_path):
+    log, one, _ = jobs()
     broken = replace(log, name="logs/broken", agent="td3", options={})
     lost = replace(one, data="logs/broken", needs=("logs/broken",))
-    failed = perform_all([broken, lost, log, other], tmp_path, LocalPool(tmp_path, 1), lambda line: None)
+    there = str(straight[0] / log.name)
+    other = replace(one, name="runs/random", agent="random", options={}, data=there, needs=())
+    failed = perform_all([broken, lost, other], tmp_path, LocalPool(tmp_path, 1), lambda line: None)
     assert {ended.job.name for ended in failed} == {"logs/broken", "runs/dqn"}
     assert "discrete" in failed[0].complaint and failed[1].complaint == "logs/broken failed"
     assert other.done(tmp_path)
