@@ -109,6 +109,57 @@ def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
     np.testing.assert_allclose(found.supported[1], exact_values(POLICIES[1])[starts], atol=0.04)
 
 
+def returns_by_loops(data: Dataset) -> list[float]:
+    found = []
+    for start, stop in zip(data.starts, data.stops, strict=True):
+        total = 0.0
+        for reward in reversed(data.timeline.reward[start:stop].tolist()):
+            total = reward + GAMMA * total
+            found.append(total)
+    return found
+
+
+def test_no_value_is_beyond_the_largest_return_of_the_log():
+    data = a_shop()
+    low, high = about(data).possible
+    assert low == 0.0
+    assert high == pytest.approx(max(returns_by_loops(data)))
+
+
+def a_shop() -> Dataset:
+    """500 visitors see items at random; one of the four is bought, in half of the cases."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(500):
+        age, hour, spent = random.integers(18, 81), random.integers(24), 0.0
+        for shown in range(1, 9):
+            item = random.integers(4)
+            paid = 20.0 * float(item == (2 if age < 45 else 3) and random.random() < 0.5)
+            left = shown == 8 or random.random() < 0.2
+            rows.append((age, hour, spent, item, paid, left))
+            spent += paid
+            if left:
+                break
+    age, hour, spent, item, paid, left = map(np.array, zip(*rows, strict=True))
+    seen = np.stack([age, hour, spent], axis=1).astype(np.float32)
+    return Dataset.from_arrays(seen, item, paid, left, np.zeros(len(rows), bool))
+
+
+def test_fitted_q_stays_near_the_truth_on_a_small_log():
+    """Without a bound by the log it reads 60 after 2,000 updates, and 300 after 10,000."""
+    learned, held = a_shop().hold_out(0.3)
+    gamma = 0.99
+    evidence = Evidence((Candidate(None, 0, 0, 0),), (Log(learned, held),), Rewards(gamma, None))
+    answers = []
+    for data in (learned, held):
+        batch = batch_of(data)
+        ages = (np.asarray(each)[:, 0] for each in (batch.observation, batch.next_observation))
+        answers.append([Actions(*(np.where(age < 45, 2, 3).astype(np.int32) for age in ages))])
+    analysis = Analysis(evidence, 2_000)
+    analysis.actions = tuple(answers)
+    true = sum((0.8 * gamma) ** step * 10.0 for step in range(8))
+    assert abs(float(analysis.values.fqe[0].mean()) - true) < 0.3 * true
+
+
 def test_a_target_of_fitted_q_is_the_published_one(evidence):
     """r + discount * Q(s', pi(s')), by hand; the second column stops where the support ends."""
     spec = evidence.spec

@@ -200,11 +200,12 @@ class Evidence:
 
     @cached_property
     def possible(self) -> tuple[float, float]:
-        """The returns that rewards such as the logged ones can sum to."""
-        views = [log.learned for log in self.logs]
-        rewards = np.concatenate([self.rewards.clipped(view.timeline.reward[view.steps()]) for view in views])
-        horizon = 1 / max(1 - self.rewards.gamma, 1e-3)
-        return min(0.0, horizon * float(rewards.min())), max(0.0, horizon * float(rewards.max()))
+        """The lowest and the highest value that the log bears out: no value is beyond its largest return-to-go.
+        (Rewards at every step to come would allow far more, and FQE has gone there on small logs.)"""
+        views, clip = [log.learned for log in self.logs], self.rewards.limit
+        largest = max(logged_values(view, self.rewards.gamma, clip=clip).largest for view in views)
+        rewards = np.concatenate([view.timeline.reward[view.steps()] for view in views])
+        return -largest if rewards.min() < 0 else 0.0, largest if rewards.max() > 0 else 0.0
 
 
 def read_sources(paths: Iterable[str | Path], allow: Iterable[str] = ()) -> list[Source]:
