@@ -145,7 +145,7 @@ def a_shop() -> Dataset:
 
 
 def test_fitted_q_stays_near_the_truth_on_a_small_log():
-    """Without a bound by the log it reads 60 after 2,000 updates, and 300 after 10,000."""
+    """Without a bound by the log it credited a policy like this one with ten times what it earns."""
     learned, held = a_shop().hold_out(0.3)
     gamma = 0.99
     evidence = Evidence((Candidate(None, 0, 0, 0),), (Log(learned, held),), Rewards(gamma, None))
@@ -154,10 +154,10 @@ def test_fitted_q_stays_near_the_truth_on_a_small_log():
         batch = batch_of(data)
         ages = (np.asarray(each)[:, 0] for each in (batch.observation, batch.next_observation))
         answers.append([Actions(*(np.where(age < 45, 2, 3).astype(np.int32) for age in ages))])
-    analysis = Analysis(evidence, 2_000)
+    analysis = Analysis(evidence, 4_000)
     analysis.actions = tuple(answers)
     true = sum((0.8 * gamma) ** step * 10.0 for step in range(8))
-    assert abs(float(analysis.values.fqe[0].mean()) - true) < 0.3 * true
+    assert 0.6 * true < analysis.values.fqe[0].mean() < 1.1 * true
 
 
 def test_a_target_of_fitted_q_is_the_published_one(evidence):
