@@ -200,8 +200,8 @@ class Evidence:
 
     @cached_property
     def possible(self) -> tuple[float, float]:
-        """The lowest and the highest value that the log bears out: no value is beyond its largest return-to-go.
-        (Rewards at every step to come would allow far more, and FQE has gone there on small logs.)"""
+        """The lowest and the highest value that the log bears out: none is beyond its largest return-to-go.
+        Rewards at every step to come would allow far more, and FQE has gone there on small logs."""
         views, clip = [log.learned for log in self.logs], self.rewards.limit
         largest = max(logged_values(view, self.rewards.gamma, clip=clip).largest for view in views)
         rewards = np.concatenate([view.timeline.reward[view.steps()] for view in views])
