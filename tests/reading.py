@@ -22,10 +22,10 @@ FILE = "mine.toml"  # what a page calls a study of the reader's own
 
 # Pages that a test of the quick suite runs as a whole.
 OWN_TESTS = {
-    "docs/your-own-log.md": "tests/test_your_own_log.py",
-    "docs/choosing-a-policy.md": "tests/test_choosing_a_policy.py",
-    "docs/growing-the-log.md": "tests/test_growing_the_log.py",
-    "docs/extending.md": "tests/test_extending.py",
+    "docs/your-own-log.md": "tests/test_tutorials.py",
+    "docs/choosing-a-policy.md": "tests/test_tutorials.py",
+    "docs/growing-the-log.md": "tests/test_tutorials.py",
+    "docs/extending.md": "tests/test_tutorials.py",
     "CONTRIBUTING.md": "tests/studies/engines/test_engines.py",
 }
 

@@ -27,7 +27,7 @@ def test_arrays(monkeypatch, capsys):
     assert "at 12 degrees:" in capsys.readouterr().out
 
 
-@pytest.mark.slow  # tests/test_choosing_a_policy.py goes the same way in the suite
+@pytest.mark.slow  # tests/test_tutorials.py goes the same way in the suite
 def test_a_gymnasium_loop(monkeypatch, capsys):
     run(monkeypatch, "gymnasium_loop.py", 100)
     said = capsys.readouterr().out
