@@ -163,7 +163,7 @@ def _crashed(folder, rows: list, moment: int, monkeypatch) -> tuple[int, bool]:
         except Crash:
             pass
     if recorder:
-        recorder._folder.release()
+        recorder._folder.lock.release()
     return durable, left <= 0
 
 

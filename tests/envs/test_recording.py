@@ -347,4 +347,4 @@ def test_a_fork_does_not_write(tmp_path):
     recorder._process = -1  # as in a child process
     lane.close()
     assert not list(tmp_path.glob("*.arrow")) and not recorder.closed
-    recorder.folder.release()
+    recorder.folder.lock.release()

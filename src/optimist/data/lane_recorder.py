@@ -33,7 +33,7 @@ class LaneRecorder:
 
     @property
     def closed(self) -> bool:
-        return not self.folder.held
+        return not self.folder.lock.held
 
     def lane(self) -> "Lane":
         """A new lane."""
@@ -77,7 +77,7 @@ class LaneRecorder:
         self.flush()
         self._lanes.remove(lane)
         if not self._lanes:
-            self.folder.release()
+            self.folder.lock.release()
 
 
 class Lane:

@@ -189,7 +189,7 @@ class Recorder:
 
     def _let_go(self) -> None:
         self._closed = True
-        self._folder.release()
+        self._folder.lock.release()
 
     def __enter__(self) -> "Recorder":
         return self

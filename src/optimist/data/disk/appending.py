@@ -160,7 +160,7 @@ class GrowingFolder:
 
     def __init__(self, folder: Path, spec: Spec, provenance: dict[str, Any] | None):
         self.folder = folder
-        self._lock = writing(folder)
+        self.lock = writing(folder)
         try:
             is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
             manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
@@ -176,7 +176,7 @@ class GrowingFolder:
             manifest.provenance = {**manifest.provenance, **(provenance or {})}
             manifest.write(folder)
         except BaseException:
-            self._lock.release()
+            self.lock.release()
             raise
         self.manifest = manifest
         # Do the recorded steps have masks of allowed actions? None if nothing is recorded.
@@ -216,10 +216,3 @@ class GrowingFolder:
         self.manifest = manifest
         with contextlib.suppress(StorageError):  # as on Windows, for a reader; the next recording tries again
             remove(*(self.folder / file.file for old in shards[self.whole :] for file in old.files))
-
-    @property
-    def held(self) -> bool:
-        return self._lock.held
-
-    def release(self) -> None:
-        self._lock.release()

@@ -56,7 +56,7 @@ class Manifest:
     """The contents of a dataset folder."""
 
     spec: Spec
-    provenance: dict
+    provenance: dict[str, Any]
     shards: list[Shard] = field(default_factory=list)
     columns: tuple[str, ...] = ()  # the optional columns of its steps
 
@@ -106,18 +106,6 @@ class Manifest:
         write_whole(folder / NAME, self.text().encode())
 
 
-@dataclass(frozen=True)
-class _Record:
-    """The manifest as it is in the file."""
-
-    spec: Spec
-    provenance: dict[str, Any]
-    shards: list[Shard]
-    steps: int
-    episodes: int
-    columns: tuple[str, ...] = ()
-
-
 def read(folder: Path) -> Manifest:
     """The manifest of a folder; DataError if it is missing or damaged."""
     path = folder / NAME
@@ -129,7 +117,12 @@ def read(folder: Path) -> Manifest:
         if content.get("version") != VERSION:
             version = in_one_line(content.get("version"))
             raise DataError(f"{folder} has version {version}; this optimist reads version {VERSION}: upgrade")
-        return _manifest(record(_Record, unsealed(text)))
+        content = unsealed(text)
+        manifest = record(Manifest, content)
+        _check(manifest)
+        if (content.get("steps"), content.get("episodes")) != (manifest.steps, manifest.episodes):
+            raise ValueError("its totals differ from its shards")
+        return manifest
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
         remedy = "check the path, or make a dataset with `optimist collect` or `optimist data import`"
@@ -148,25 +141,22 @@ def spec_from(value: Any) -> Spec:
         raise DataError(f"the spec is malformed ({in_one_line(problem)}); restore it from a copy") from None
 
 
-def _manifest(content: "_Record") -> Manifest:
-    columns, spec = content.columns, content.spec
+def _check(manifest: Manifest) -> None:
+    """Raise ValueError for what no manifest says, and DataError for a file that it must not name."""
+    columns = manifest.columns
     if columns != tuple(name for name in OPTIONAL if name in columns):
         raise ValueError(f"the columns {columns}")
-    if "allowed" in columns and not spec.discrete:
+    if "allowed" in columns and not manifest.spec.discrete:
         raise ValueError("masks over actions that are vectors")
     if NEXT in columns and "allowed" not in columns:
         raise ValueError("masks of next states without those of the states")
-    for shard in content.shards:
+    for shard in manifest.shards:
         for file in shard.files:
             _check_file(file)
         for block in shard.blocks:
             counts = (block.lane, block.steps - 1, block.frames - block.steps - block.ends_open)
             if not all(0 <= count < LARGEST_COUNT for count in counts) or block.lane >= MOST_LANES:
                 raise ValueError(f"a block cannot be {block}")
-    manifest = Manifest(spec, content.provenance, content.shards, columns)
-    if (content.steps, content.episodes) != (manifest.steps, manifest.episodes):
-        raise ValueError("its totals differ from its shards")
-    return manifest
 
 
 def _check_file(file: File) -> None:
