@@ -301,7 +301,7 @@ def hub_of(name, content):
     return written
 
 
-LISTED = "state.json is not readable .*_data_files"
+LISTED = "state.json is not a readable list of files .*_data_files"
 
 
 @pytest.mark.parametrize(

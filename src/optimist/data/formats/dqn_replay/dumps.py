@@ -289,7 +289,10 @@ def _put_in_order(logs: ReplayLogs) -> None:
     newest = max(logs.dumps, key=lambda dump: dump.suffix, default=None)
     ordered = [replace(dump, window=dump.add_count // dump.capacity) for dump in logs.dumps if dump.full]
     ordered.sort(key=lambda dump: (dump.window, dump.suffix))
-    _drop_repeated_end(logs, ordered, newest)
+    again = next((dump for dump in ordered if newest and dump.suffix == newest.suffix), None)
+    if again and again.window == 0 and len(ordered) > 1 and _alike(logs, again, ordered[-1], slice(None)):
+        ordered.remove(again)  # a run that ended right after a full dump wrote it twice
+        logs.notes.append(f"suffix {again.suffix}, written when the run ended, repeats the dump before it")
     for before, dump in pairwise(ordered):
         if before.window == dump.window:
             both = f"suffixes {before.suffix} and {dump.suffix} are both of window {dump.window}"
@@ -306,10 +309,10 @@ def _put_in_order(logs: ReplayLogs) -> None:
             )
     if newest and not newest.full:
         ordered.append(replace(newest, window=_final_window(logs, newest, ordered)))
-    before_each = [None, *(dump.window for dump in ordered)]
+    befores = [-2, *(dump.window for dump in ordered)]
     logs.dumps = [
-        replace(dump, joined=before is not None and dump.window == before + 1)
-        for dump, before in zip(ordered, before_each, strict=False)
+        replace(dump, joined=dump.window == before + 1)
+        for dump, before in zip(ordered, befores, strict=False)
     ]
     if logs.missing:
         numbers = f"number{'s' * (len(logs.missing) > 1)} {in_ranges(logs.missing)}"
@@ -321,14 +324,6 @@ def in_ranges(numbers: list[int]) -> str:
     borders = [i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1]
     parts = [numbers[i:j] for i, j in pairwise([0, *borders, len(numbers)]) if i < j]
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts)
-
-
-def _drop_repeated_end(logs: ReplayLogs, full: list[Dump], newest: Dump | None) -> None:
-    """Drop a last dump that repeats a full one: a run that ended right after a full dump wrote it twice."""
-    again = next((dump for dump in full if newest and dump.suffix == newest.suffix), None)
-    if again and again.window == 0 and len(full) > 1 and _alike(logs, again, full[-1], slice(None)):
-        full.remove(again)
-        logs.notes.append(f"suffix {again.suffix}, written when the run ended, repeats the dump before it")
 
 
 def _alike(logs: ReplayLogs, one: Dump, other: Dump, slots: slice) -> bool:

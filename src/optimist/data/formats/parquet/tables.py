@@ -174,10 +174,8 @@ class SavedDataset:
 
 
 def _saved(path: Path) -> SavedDataset:
-    try:
+    with readable(path, "list of files"):
         found = record(SavedDataset, json_value(path.read_text("utf-8")))
-    except (OSError, ValueError) as problem:
-        raise DataError(f"{path} is not readable ({in_one_line(problem)}); save it again") from None
     names = [*found.splits, *(file.filename for file in found._data_files)]
     if not all("\0" not in name and stays_inside(name) for name in names):
         raise DataError(f"{path} lists something other than names; save it again")
@@ -200,11 +198,9 @@ def _arrow(file: Path) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
 
 def _arrow_batches(file: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     reader = _arrow(file)
-    if isinstance(reader, pa.RecordBatchFileReader):
-        found = (reader.get_batch(number) for number in range(reader.num_record_batches))
-    else:
-        found = iter(reader)
-    return (batch.select(names) for batch in found)
+    is_file = isinstance(reader, pa.RecordBatchFileReader)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    return (batch.select(names) for batch in batches)
 
 
 def _csv(file: Path, names: list[str] | None, schema: pa.Schema | None) -> "pa.csv.CSVStreamingReader":
@@ -364,8 +360,8 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         row = int(np.argmax(nulls(values))) // max(1, width) + first
         raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, {OR_LEAVE_OUT}')
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
-    stored = (field.metadata or {}).get(b"shape")
-    shape = _shape(name, stored) if stored else (width, *inner.shape[1:])
+    metadata = field.metadata or {}
+    shape = _described(name, metadata)[0] if b"shape" in metadata else (width, *inner.shape[1:])
     if prod(shape) != width * prod(inner.shape[1:]):
         raise DataError(f'the column "{name}" has {width} values in a row, which are not of shape {shape}')
     return inner.reshape(len(column), *shape)
@@ -376,7 +372,7 @@ def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.
     metadata = field.metadata or {}
     if b"shape" not in metadata:
         raise DataError(f'the column "{name}" holds bytes of an unknown shape; name it: --shape 84,84,1')
-    shape, dtype = _shape(name, metadata[b"shape"]), _dtype(name, metadata.get(b"dtype", b"uint8"))
+    shape, dtype = _described(name, metadata)
     size = prod(shape) * dtype.itemsize
     lengths = plain(pc.binary_length(column))
     if (lengths != size).any():
@@ -393,27 +389,20 @@ def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.
     return flat.view(dtype).reshape(len(column), *shape)
 
 
-def _shape(name: str, stored: bytes) -> tuple[int, ...]:
-    """The shape in a column's metadata, which may say anything."""
+def _described(name: str, metadata: dict[bytes, bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the type in a column's metadata, which may say anything."""
+    what, stored = "shape", metadata[b"shape"]
     try:
         shape = record(tuple[int, ...], json_value(stored))
-        if all(0 <= size < 2**31 for size in shape):
-            return shape
-    except ValueError:
-        pass
-    raise _unusable(name, "shape", stored)
-
-
-def _dtype(name: str, stored: bytes) -> np.dtype:
-    try:
+        if not all(0 <= size < 2**31 for size in shape):
+            raise ValueError("sizes")
+        what, stored = "dtype", metadata.get(b"dtype", b"uint8")
         dtype = np.dtype(stored.decode())
-        if dtype.kind in "biuf":
-            return dtype
+        if dtype.kind not in "biuf":
+            raise ValueError("no numbers")
     except (ValueError, TypeError, SyntaxError):  # NumPy reads some texts as Python
-        pass
-    raise _unusable(name, "dtype", stored)
-
-
-def _unusable(name: str, what: str, stored: bytes) -> DataError:
-    found = in_one_line(stored.decode("utf-8", "replace"))
-    return DataError(f'the metadata of the column "{name}" has the {what} {found}; write the file again')
+        shown = in_one_line(stored.decode("utf-8", "replace"))
+        raise DataError(
+            f'the metadata of the column "{name}" has the {what} {shown}; write the file again'
+        ) from None
+    return shape, dtype
