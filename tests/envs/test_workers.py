@@ -1,11 +1,13 @@
 """Lanes divided among processes play as in one process, and no process hangs or outlives its parent."""
 
+import contextlib
 import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,26 +50,13 @@ def gone(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        # It ended, but its parent has not waited for it yet, or cannot before its last thread ends.
-        if _state(pid) == "Z" and len(_threads(pid)) < 2:
-            return True
+        with contextlib.suppress(FileNotFoundError):
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            # It ended, but its parent has not waited for it yet, or cannot before its last thread ends.
+            if words[0] == "Z" and len(os.listdir(f"/proc/{pid}/task")) < 2:
+                return True
         time.sleep(0.01)
     return False
-
-
-def _threads(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")
-    except FileNotFoundError:
-        return []
-
-
-def _state(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return "Z"
 
 
 @pytest.mark.parametrize(("name", "counts"), [("minatar/breakout", (1, 2, 3, 99)), ("mujoco/Hopper", (1, 2))])
@@ -99,6 +88,25 @@ def test_what_is_refused_alone_is_refused_by_a_team():
     play.reset()
     with pytest.raises(UsageError, match="not one of 0 to 2"):
         play.step([0, 3])
+
+
+NOISY = """
+from optimist.envs import minatar
+
+class Noisy:
+    ON_ONE_CORE = True
+
+    @staticmethod
+    def make(game, *, seeds):
+        print("a simulator that greets")
+        return minatar.make(game, seeds=seeds)
+"""
+
+
+def test_what_a_simulator_prints_is_no_answer(tmp_path):
+    (tmp_path / "noisy.py").write_text(NOISY)
+    play = envs.make(f"{tmp_path}/noisy.py:Noisy/breakout", lanes=2, processes=2)
+    assert play.reset().shape == (2, 10, 10, 4)
 
 
 @pytest.mark.parametrize("name", ["atari/Pong", "gym/CartPole-v1"])
