@@ -1,19 +1,25 @@
-"""The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales."""
+"""The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales. Files
+of them are the same bytes every time, keep their text, and carry nothing that a page must not have."""
+
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from made_study import write_study
 from optimist import plugins
 from optimist.errors import DataError, UsageError
 from optimist.studies.report import drawing, figures, study_figures
+from optimist.studies.report.drawing import Line, chart
 from optimist.studies.report.figures import bars
 from optimist.studies.report.figures import curves as grids
 from optimist.studies.report.figures import medians as figure_1
 from optimist.studies.report.figures.curves import smoothed
+from optimist.studies.report.figures.intervals import interval_plot
 from optimist.studies.report.figures.profiles import profiles
 from optimist.studies.results.findings import find
-from optimist.studies.scores.intervals import Medians
+from optimist.studies.scores.intervals import Certainty, Medians
 from optimist.studies.scores.statistics import Interval
 
 MEDIANS = {
@@ -198,6 +204,67 @@ def test_a_fixed_layout_is_the_one_that_would_be_found():
         assert fixed.get_position().bounds == pytest.approx(found.get_position().bounds, abs=1e-3)
     assert drawing.laid_out(figure) is figure  # nothing is left to be found
 
+
+# --- Charts and their files ---
+
+CURVES = {"REM": [1.0, 5.0], "DQN": [1.0, 2.0]}
+
+
+def chart_of(label: str = "REM") -> Figure:
+    lines = {label: Line([0, 10], CURVES["REM"]), "DQN": Line([0, 10], CURVES["DQN"])}
+    return chart(lines, xlabel="iteration", ylabel="median normalised score")
+
+
+def certainty(agent: str, kind: str, seeds: int = 3) -> Certainty:
+    bounds = (0.6, 1.1) if seeds > 1 else (None, None)
+    return Certainty(agent, kind, games=1, seeds=seeds, iqm=Interval(0.8, *bounds))
+
+
+def texts(text: str) -> set[str]:
+    return {element.text for element in ElementTree.fromstring(text).iter() if element.tag.endswith("text")}
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_an_agent_has_a_dot_and_a_bar_for_its_last_and_its_best(tall):
+    found = [certainty(agent, kind) for agent in CURVES for kind in ("best", "cross", "last", "area")]
+    figure = interval_plot(found, 4, "DQN", tall=tall)
+    assert [axes.get_title() for axes in figure.axes] == ["last", "best of 4", "cross-chosen best"]
+    bar, dot = figure.axes[0].lines[:2]
+    assert list(bar.get_xdata()) == [0.6, 1.1] and list(dot.get_xdata()) == [0.8]
+
+
+def test_one_seed_has_a_dot_and_no_bar():
+    figure = interval_plot([certainty("REM", "last", seeds=1)], 4, "DQN")
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [1, 2]  # the dot, and the line at 1
+
+
+def test_the_same_curves_give_the_same_bytes_without_dates_and_colliding_ids():
+    first, second = (drawing.svg(chart_of()) for _ in range(2))
+    assert first == second
+    assert not any(each in first for each in ("<metadata", "figure_1", "axes_1"))
+
+
+@pytest.mark.parametrize("label", ["$x^", "a & b < c", "\\frac{", "a name that goes on and on and on"])
+def test_any_label_of_a_chart_can_be_drawn(label):
+    text = drawing.svg(chart_of(label))
+    assert texts(text) >= {label, "DQN", "iteration", "median normalised score"}  # text stays text
+
+
+def test_a_figure_that_is_laid_out_is_drawn_once_for_each_file(tmp_path, monkeypatch):
+    figure, drawn, draw = drawing.laid_out(chart_of()), [], Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, renderer: drawn.append(self) or draw(self, renderer))
+    drawing.save_png(figure, tmp_path / "curves.png")
+    drawing.svg(figure)
+    assert len(drawn) == 2
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("count", "short"), [(0, "0"), (500, "500"), (20_000, "20k"), (1_500_000, "1.5M")])
+def test_counts_are_short(count, short):
+    assert drawing.short_count(count) == short
+
+
+# --- A figure of the user ---
 
 OWN = """
 from matplotlib.figure import Figure

@@ -61,6 +61,17 @@ def study(made, monkeypatch):
     return made
 
 
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """The folder of a study whose report is written, and the page: for tests that only read."""
+    out = write_study(tmp_path_factory.mktemp("written") / "made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_figures, "drawings", empty_drawings)
+        patch.setattr(intervals, "REPETITIONS", 300)
+        assert write_findings(out)[1] == []
+    return out, (out / "report.html").read_text()
+
+
 def table(text: str, name: str) -> list[dict[str, str]]:
     """The rows of a table of the page by their headings, read without a browser."""
     inner = re.search(rf'<table class="sortable" id="{name}">(.*?)</table>', text, re.DOTALL)[1]
@@ -108,8 +119,8 @@ def trimmed_mean(values: list[float]) -> float:
     return sum(kept) / len(kept)
 
 
-def test_aggregates_are_those_of_plain_loops(study):
-    write_findings(study)
+def test_aggregates_are_those_of_plain_loops(shown):
+    study, _ = shown
     rows = list(csv.DictReader((study / "results/all/aggregates.csv").read_text().splitlines()))
     assert [(row["agent"], row["score"]) for row in rows] == [(a, k) for a in AGENTS for k in KINDS]
     for row in rows:
@@ -126,8 +137,8 @@ def test_aggregates_are_those_of_plain_loops(study):
         assert all(float(row[f"{name}_low"]) < float(row[f"{name}_high"]) for name in ("iqm", "mean"))
 
 
-def test_the_median_of_best_is_that_of_table_one(study):
-    (finding,) = find(study).findings
+def test_the_median_of_best_is_that_of_table_one(shown):
+    (finding,) = find(shown[0]).findings
     ours = {row.agent: row.median.estimate for row in finding.certainty if row.score == "best"}
     assert {row.agent: row.median_percent["best"] for row in finding.rows} == pytest.approx(
         {agent: 100 * value for agent, value in ours.items()}
@@ -164,9 +175,8 @@ def test_one_seed_has_no_interval(study):
     assert "one seed: the spread over seeds is unknown" in text
 
 
-def test_the_page_shows_the_numbers_of_plain_loops(study):
-    write_findings(study)
-    text = (study / "report.html").read_text()
+def test_the_page_shows_the_numbers_of_plain_loops(shown):
+    _, text = shown
     for row in table(text, "aggregates"):
         kind = {
             "best of 4": "best",
@@ -186,17 +196,16 @@ def test_the_page_shows_the_numbers_of_plain_loops(study):
         assert gain == pytest.approx(100 * (normalised(last) - 1), abs=0.051)
 
 
-def test_what_evaluation_cost_is_counted(study):
-    write_findings(study)
-    rows = table((study / "report.html").read_text(), "cost")
+def test_what_evaluation_cost_is_counted(shown):
+    rows = table(shown[1], "cost")
     looks = len(GAMES) * len(SEEDS) * len(STEPS)
     expected = [str(len(GAMES)), str(looks), str(looks * len(EPISODES)), str(looks * len(EPISODES) * 7)]
     assert [list(row.values()) for row in rows] == [[agent, *expected] for agent in AGENTS]
 
 
-def test_the_files_travel_with_the_page(study):
-    assert write_findings(study)[1] == []
-    found = links((study / "report.html").read_text())
+def test_the_files_travel_with_the_page(shown):
+    study, text = shown
+    found = links(text)
     assert set(found) == {"scores.csv", "per_game.csv", "aggregates.csv"}
     for name, content in found.items():
         assert content == (study / "results/all" / name).read_bytes()
@@ -348,17 +357,16 @@ def test_the_command_on_a_page_has_the_normaliser(study, tmp_path):
     assert f"<pre>optimist {' '.join(words)}</pre>" in html.unescape((tmp_path / "page.html").read_text())
 
 
-@pytest.mark.parametrize("gone", ["logs", "their large files"])
-def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path, gone):
+def test_the_page_can_be_made_again_when_the_logs_or_their_large_files_are_gone(study, tmp_path):
     write_findings(study)
     before = table((study / "report.html").read_text(), "aggregates")
-    if gone == "logs":
-        (study / "logs").rename(tmp_path / "elsewhere")
-    else:
-        for path in (study / "logs").rglob("*.arrow"):
-            path.unlink()
+    for path in (study / "logs").rglob("*.arrow"):
+        path.unlink()
+    assert main(["study", "report", str(study)]) == 0
+    assert table((study / "report.html").read_text(), "aggregates") == before
+    (study / "logs").rename(tmp_path / "elsewhere")
     own = ["--normaliser", str(study / "results/normaliser.csv")]
-    for options in ([], [], own):  # what it remembers of them outlives the first time
+    for options in ([], own):  # what it remembers of them outlives the first time
         assert main(["study", "report", str(study), *options]) == 0
         assert table((study / "report.html").read_text(), "aggregates") == before
 
@@ -401,7 +409,7 @@ def test_the_lines_of_the_curves_are_those_of_the_data(made):
     assert names == [*AGENTS, "best policy in the data", "average behaviour", "random play"]
 
 
-def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
+def test_agents_that_play_online_are_counted_in_steps_played(study, shown, tmp_path):
     """The first agent's own play is the log that random play is measured beside."""
     out, made = tmp_path / "online", []
     for job in jobs():
@@ -425,13 +433,9 @@ def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
     best = next(row for row in table(text, "aggregates") if row["score"] == "best of 4")
     assert best["agent"] == AGENTS[0] and best["mean"].startswith("1.00 [")
     assert not any("paired" in head for head in best)
-    write_findings(study)
-    offline = (study / "report.html").read_text()
-    assert (
-        "The agents learned without the environment" in offline
-        and "steps played" not in offline
-        and "paper, 5X" in offline
-    )
+    _, offline = shown
+    assert "The agents learned without the environment" in offline
+    assert "steps played" not in offline and "paper, 5X" in offline
 
 
 def test_runs_of_which_policies_were_chosen_in_different_ways_are_a_warning(study, caplog):
