@@ -1,5 +1,5 @@
-"""The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales. Files
-of them are the same bytes every time, keep their text, and carry nothing that a page must not have."""
+"""The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales.
+Files of them are the same bytes every time, keep their text, and carry nothing that a page must not have."""
 
 import xml.etree.ElementTree as ElementTree
 
