@@ -15,23 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from optimist import agents
-from optimist.data import Dataset, Spec, checking, formats, intake, open_dataset
+from optimist.data import Dataset, Spec, formats, intake, open_dataset
 from optimist.data.disk import codec, reader
+from optimist.data.rules import joining
 from optimist.training.offline import OfflineTraining
 from optimist.training.settings import Training
 
 STEPS = int(os.environ.get("STEPS", 1_000_000))
 FLOATS, PICTURES = Spec((17,), "float32", actions=6), Spec((84, 84, 1), "uint8", actions=6, stack=4)
 HASHES = ((hashlib, "sha256"), (hashlib, "file_digest"))
-OF_IMPORT = (*HASHES, (checking, "checked_rows"), (checking, "check_values"))
-OF_TRAINING = (
-    *HASHES,
-    (reader, "check_length"),
-    (reader, "checked_path"),
-    (reader, "_check_values"),
-    (codec.Decoder, "check_size"),
-    (codec.Decoder, "check_finite"),
-)
+OF_IMPORT = (*HASHES, (joining, "checked_rows"), (joining, "check_values"))
+OF_TRAINING = (*HASHES, (reader, "check_length"), (reader, "check_hash"), (codec.Decoder, "check"))
 
 
 class Clock:

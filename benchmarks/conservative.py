@@ -9,6 +9,7 @@ import csv
 import math
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ UPDATES = {CARTPOLE: 2_000, PENDULUM: 1_500}  # few: eager PyTorch takes 6 to 30
 RATE = 1e-3
 COMMON = {"batch": 64, "gamma": 0.99, "hidden": [64, 64], "target_period": 500, "bound": 2.0}
 NETWORK = {"network.hidden": "64,64", "optimizer.epsilon": 1e-8}
-AGENTS = {
+AGENTS: dict[str, dict[str, dict[str, Any]]] = {
     CARTPOLE: {
         "cql": {"target_period": 500, "network.torso": "mlp"},
         "discrete_bcq": {"target_period": 500, "network.torso": "mlp"},

@@ -44,7 +44,7 @@ def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
 def eager_pytorch() -> Callable[[], None]:
     from benchmarks.peer_torch import Td3Updates
 
-    peer = Td3Updates(BATCH, tuned=False)
+    peer = Td3Updates(BATCH, tuned=False, compiled=False)
 
     def chunk() -> None:
         for _ in range(STEPS):

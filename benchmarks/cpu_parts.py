@@ -121,12 +121,12 @@ def ours(windows: bool) -> list[float]:
     from optimist.networks import torsos
 
     jax.clear_caches()  # the learners of both forms are equal, and equal learners share their programs
-    pays = torsos.pays
-    torsos.pays = (lambda image, convolution: False) if windows else pays
+    rows_pay = torsos.rows_pay
+    torsos.rows_pay = (lambda image, convolution: False) if windows else rows_pay
     try:
         return [least(program) for program in programs()[TIMED]]
     finally:
-        torsos.pays = pays
+        torsos.rows_pay = rows_pay
 
 
 def theirs() -> list[float]:

@@ -10,11 +10,11 @@ from optimist.data.disk.manifest import Manifest, Shard, read
 def repeated(log: Path, folder: Path, steps: int) -> None:
     """Write a log of about that many steps into an empty folder: the whole of the other, several times."""
     source = read(log)
-    shards = source.shards * max(1, round(steps / source.steps))
-    manifest = Manifest(source.spec, {"made": f"by {max(1, round(steps / source.steps))} repetitions"})
-    for number, shard in enumerate(shards):
-        files = (_linked(log, folder, file, number) for file in (shard.steps, shard.frames))
-        manifest.shards.append(Shard(*files, shard.blocks))
+    copies = max(1, round(steps / source.steps))
+    manifest = Manifest(source.spec, {"made": f"by {copies} repetitions"})
+    for number, shard in enumerate(source.shards * copies):
+        steps, frames = (_linked(log, folder, file, number) for file in (shard.steps, shard.frames))
+        manifest.shards.append(Shard(steps, frames, shard.blocks))
     manifest.write(folder)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.atari import GAMES, SPEC, played
 from optimist.data import Dataset, Sampler
 from optimist.data.disk.files import File, write_whole
-from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.manifest import Block, Manifest, Shard, read
 from optimist.data.disk.shard import frames_content, steps_content
 from optimist.training.feeding import StreamedFeed
 
@@ -74,8 +74,8 @@ def write_dataset(folder: Path, steps: int = STEPS, games: tuple[str, ...] = GAM
     blocks = tuple(Block(lane, ROWS, FRAMES // LANES, ends_open=False) for lane in range(LANES))
     manifest = Manifest(SPEC, {"made": "by benchmarks/streaming.py"})
     for number, frames in enumerate(write_frames(folder, shards, games)):
-        steps = write_whole(folder / f"steps-{number:06d}.arrow", steps_content(columns(number), SPEC))
-        manifest.shards.append(Shard(steps, frames, blocks))
+        written = write_whole(folder / f"steps-{number:06d}.arrow", steps_content(columns(number), SPEC))
+        manifest.shards.append(Shard(written, frames, blocks))
     manifest.write(folder)
 
 
@@ -124,9 +124,9 @@ def main() -> None:
         start = time.perf_counter()
         dataset = Dataset.open(folder)
         seconds = time.perf_counter() - start
-        source = dataset.timeline.source
-        shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.timeline.frame_count
-        distinct = min(DISTINCT, shards) / shards * source.frame_bytes / 1e9
+        files = [shard.frames.bytes for shard in read(Path(folder)).shards]
+        shards, stored = len(files), sum(files) / dataset.timeline.frame_count
+        distinct = min(DISTINCT, shards) / shards * sum(files) / 1e9
         print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes per frame;")
         print(f"{distinct:.1f} GB of frames are distinct and in the page cache, the rest are links to them")
         print(f"opened in {seconds:.1f} s, with a hash of every steps file (promised: 5)")
