@@ -44,8 +44,7 @@ def saved(run, seeds):
 
 
 def same(left, right):
-    for one, other in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        np.testing.assert_array_equal(one, other)
+    jax.tree.map(np.testing.assert_array_equal, left, right)
 
 
 def test_the_newest_checkpoint_gives_everything_that_was_learned(offline):

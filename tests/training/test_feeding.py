@@ -34,8 +34,7 @@ VIEWS = {
 
 
 def assert_same_bits(left, right):
-    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        np.testing.assert_array_equal(a, b)
+    jax.tree.map(np.testing.assert_array_equal, left, right)
 
 
 def trained(home, learner, seeds, steps=24):

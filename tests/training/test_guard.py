@@ -333,15 +333,13 @@ def test_an_agent_that_chases_its_own_target_diverges_and_others_do_not(tmp_path
 
 
 def test_the_limit_of_targets_follows_the_log_and_its_rewards(tmp_path):
-    for number, (clip, seeds) in enumerate(((1.0, (0,)), (None, (0, 1)))):
-        training = replace(SHORT, clip_rewards=clip, steps=1)
-        found = OfflineTraining(
-            small("rem", target_limit="auto"), LOG, training, out=tmp_path / str(number), seeds=seeds
-        ).prepare()
+    agent = small("rem", target_limit="auto")
+    for clip, seeds in ((1.0, (0,)), (None, (0, 1))):
+        out, training = tmp_path / str(clip), replace(SHORT, clip_rewards=clip, steps=1)
+        found = OfflineTraining(agent, LOG, training, out=out, seeds=seeds).prepare()
         found.folder.release()
         expected = logged_values(LOG, 0.99, clip=clip).largest
-        assert found.learner.agent.target_limit == expected
-        assert read_config(tmp_path / str(number))["agent"]["target_limit"] == expected
+        assert found.learner.agent.target_limit == read_config(out)["agent"]["target_limit"] == expected
 
 
 def test_a_limit_that_follows_a_log_needs_one():

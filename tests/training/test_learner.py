@@ -53,8 +53,7 @@ def train(learner: Learner, seeds: tuple[int, ...], chunks: tuple[int, ...]):
 
 
 def assert_same_bits(left, right):
-    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        np.testing.assert_array_equal(a, b)
+    jax.tree.map(np.testing.assert_array_equal, left, right)
 
 
 @pytest.mark.parametrize(
