@@ -128,7 +128,7 @@ class Guard:
             values=values,
             unhealthy=np.where(healthy, 0, np.asarray(health.unhealthy) + 1).astype(np.int32),
         )
-        self._alarm(step, self.health.unhealthy == LOOKS, size)
+        self.fail(step, self.health.unhealthy == LOOKS, size)
         figures = []
         for place, logged in enumerate(self._logged):
             row = {"estimate": float(values[place].mean()), "logged_value": logged.mean}
@@ -138,15 +138,12 @@ class Guard:
             figures.append(row)
         return figures
 
-    def fail(self, step: int, places: np.ndarray) -> None:
-        """Raise the alarm for seeds whose figures are not finite, (seeds,)."""
-        self._alarm(step, places, np.zeros(len(self.seeds), np.float32))
-
-    def _alarm(self, step: int, places: np.ndarray, size: np.ndarray) -> None:
+    def fail(self, step: int, places: np.ndarray, size: Any = 0) -> None:
+        """Raise the alarm for these seeds, (seeds,); without a size their figures are not finite."""
         new = places & (np.asarray(self.health.alarm) == NEVER)
         self.health = self.health._replace(
             alarm=np.where(new, np.int32(step), self.health.alarm),
-            size=np.where(new, size, self.health.size),
+            size=np.where(new, np.float32(size), self.health.size),
         )
         for seed in np.array(self.seeds)[new].tolist() if self._response != STOP else []:
             log.warning("%s", self.told(seed))

@@ -302,10 +302,8 @@ def held_out_remarks(rows: Sequence[dict]) -> list[Remark]:
         line, warns = f"the {title(name)} {held}", held.rose
         learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
         if held.rose and learned and learned.rose and learned.growth > held.growth / 2:
-            line, warns = (
-                f"{line}; the loss in training rose too: values grow, which is no overfitting",
-                False,
-            )
+            warns = False
+            line += "; the loss in training rose too: values grow, which is no overfitting"
         elif held.rose:
             other = "take a policy from there" if held.fell else "with a smaller learning rate"
             line += f": train for fewer steps (--steps {held.step:_}) or {other}"

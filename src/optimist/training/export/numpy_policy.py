@@ -17,13 +17,8 @@ import numpy as np
 OPERATIONS: dict = {
     **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power},
     **{"max": np.maximum, "min": np.minimum, "lt": np.less, "le": np.less_equal, "gt": np.greater},
-    **{
-        "ge": np.greater_equal,
-        "eq": np.equal,
-        "ne": np.not_equal,
-        "and": np.logical_and,
-        "or": np.logical_or,
-    },
+    **{"ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal},
+    **{"and": np.logical_and, "or": np.logical_or},
     **{"not": np.logical_not, "exp": np.exp, "log": np.log, "tanh": np.tanh, "sqrt": np.sqrt, "abs": np.abs},
     **{"neg": np.negative, "sign": np.sign, "sin": np.sin, "cos": np.cos, "is_finite": np.isfinite},
     **{"matmul": np.matmul, "where": np.where},

@@ -27,6 +27,26 @@ PLAIN = {
     *("exp", "log", "tanh", "logistic", "sqrt", "rsqrt", "abs", "neg", "sign", "sin", "cos", "is_finite"),
 }
 
+RENAMED = {"squeeze": "reshape", "expand_dims": "reshape", "convert_element_type": "cast"}
+OPTIONS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # from JAX's parameters and what is made
+    "reshape": lambda given, made: {"shape": made.shape},
+    "cast": lambda given, made: {"dtype": np.dtype(given["new_dtype"]).name},
+    "slice": lambda given, made: {
+        "start": given["start_indices"],
+        "stop": given["limit_indices"],
+        "step": given["strides"] or (1,) * len(made.shape),
+    },
+    "dynamic_slice": lambda given, made: {"sizes": given["slice_sizes"]},
+    "transpose": lambda given, made: {"order": given["permutation"]},
+    "rev": lambda given, made: {"axes": given["dimensions"]},
+    "concatenate": lambda given, made: {"axis": given["dimension"]},
+    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min"), lambda given, made: {"axes": given["axes"]}),
+    **dict.fromkeys(
+        ("argmax", "argmin"),
+        lambda given, made: {"axis": given["axes"][0], "dtype": np.dtype(given["index_dtype"]).name},
+    ),
+}
+
 
 class Operation(NamedTuple):
     """One operation: the numbers of its operands, its options, and the number of its result."""
@@ -130,32 +150,14 @@ class _Writer:
 
     def _written(self, equation: JaxprEqn, operands: list[Any], made: Any) -> int:
         name, given, options = equation.primitive.name, equation.params, dict[str, Any]()
-        if name in ("squeeze", "reshape", "expand_dims"):
-            name, options = "reshape", {"shape": made.shape}
+        name = RENAMED.get(name, name)
+        if name in OPTIONS:
+            options = OPTIONS[name](given, made)
         elif name == "broadcast_in_dim":
             places = dict(zip(given["broadcast_dimensions"], self._shape(operands[0]), strict=True))
             options = {"through": [places.get(axis, 1) for axis in range(len(made.shape))]}
             options["shape"] = made.shape
             operands = operands[:1]
-        elif name == "convert_element_type":
-            name, options = "cast", {"dtype": np.dtype(given["new_dtype"]).name}
-        elif name in ("reduce_sum", "reduce_max", "reduce_min"):
-            options = {"axes": given["axes"]}
-        elif name in ("argmax", "argmin"):
-            (axis,) = given["axes"]
-            options = {"axis": axis, "dtype": np.dtype(given["index_dtype"]).name}
-        elif name in ("transpose", "rev", "concatenate"):
-            option, of_jax = {
-                "transpose": ("order", "permutation"),
-                "rev": ("axes", "dimensions"),
-                "concatenate": ("axis", "dimension"),
-            }[name]
-            options = {option: given[of_jax]}
-        elif name == "slice":
-            strides = given["strides"] or (1,) * len(given["start_indices"])
-            options = {"start": given["start_indices"], "stop": given["limit_indices"], "step": strides}
-        elif name == "dynamic_slice":
-            options = {"sizes": given["slice_sizes"]}
         elif name == "gather" and _takes_rows(given, *map(self._shape, operands)):
             name = "take"
         elif name == "pad":

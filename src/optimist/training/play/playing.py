@@ -192,10 +192,8 @@ class Playing:
     def go(self, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Play one or more rows from this agent step: rewards, and which episodes ended, (rows, lanes)."""
         if hasattr(self._play, "rules") and self._collection.rows_to_look(step) >= ROWS:
-            updates = self._replay.due_at_each(
-                self._steps_ahead(step)
-            )  # None: the rows cannot be one program
-            if updates is not None:
+            updates = self._replay.due_at_each(self._steps_ahead(step))
+            if updates is not None:  # otherwise the rows cannot be one program
                 return self._many(step, updates)
         return self._one(step)
 
