@@ -34,7 +34,7 @@ def test_every_agent_goes_on_to_the_same_bits(name, data, tmp_path):
     for out, steps in ((twice, 40), (twice, 100), (straight, 100)):
         training = Training(steps=steps, evaluate_every=20, episodes=2, batch=8)
         # To compile the play of every agent takes longer than all the rest.
-        environment = dataset.provenance["environment"] if name in ("rem", "td3") else None
+        environment = dataset.provenance["environment"] if name == "rem" else None
         OfflineTraining(small(name), dataset, training, out=out, seeds=(3, 5), environment=environment).run()
     assert outcome(twice) == outcome(straight)
     if environment:
