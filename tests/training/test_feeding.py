@@ -11,6 +11,7 @@ from little import GAME, PIXELS, pixels, random_play, small, vectors
 from optimist import envs
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.data.disk import reader as reading
+from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 from optimist.training import feeding as homes
 from optimist.training.feeding import DeviceFeed, Gather, Join, StreamedFeed, Unpack, feed_of
@@ -302,3 +303,27 @@ def test_every_feed_gives_the_next_action_to_an_agent_that_reads_it(where):
         assert found.next_logged is not None
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def stacked_by_hand(episode, depth):
+    """The last `depth` frames of one lane's episode so far, joined with a plain loop."""
+    frames = [np.zeros_like(episode[0])] * depth + episode
+    return np.concatenate(frames[-depth:], axis=-1)
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 4, 2), "uint8"), ((3,), "float32"), ((5, 4, 1), "bool")])
+def test_stacks_equal_a_plain_loop(shape, dtype, depth):
+    rng, lanes = np.random.default_rng(0), 3
+    frames = rng.integers(0, 255, (20, lanes, *shape)).astype(dtype)
+    ended = rng.random((20, lanes)) < 0.2
+    seen = pushed(blank(Spec(shape, dtype, actions=2, stack=depth), lanes), frames[0], np.ones(lanes, bool))
+    episodes = [[frame] for frame in frames[0]]
+    kept = [(seen, [stacked_by_hand(episode, depth) for episode in episodes])]
+    for now, over in zip(frames[1:], ended[1:], strict=True):
+        episodes = [[f] if o else [*e, f] for e, f, o in zip(episodes, now, over, strict=True)]
+        seen = pushed(seen, now, over)
+        kept.append((seen, [stacked_by_hand(episode, depth) for episode in episodes]))
+    for result, expected in kept:
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, expected)

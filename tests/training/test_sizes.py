@@ -1,4 +1,4 @@
-"""What cannot fit into memory is refused in one line, before any of it is asked for."""
+"""What cannot fit into memory, or would not end, is refused in one line before any of it is begun."""
 
 import resource
 import time
@@ -10,7 +10,8 @@ from little import GAME, small, vectors
 from optimist.cli.main import main
 from optimist.errors import UsageError
 from optimist.training import memory
-from optimist.training.learner import Learner
+from optimist.training.evaluation import evaluate
+from optimist.training.learner import Learner, check_seeds
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.settings import Collection, Training
@@ -70,3 +71,25 @@ def test_the_state_is_weighed_to_the_byte():
     state = learner.init((3, 5))
     real = sum(leaf.nbytes for leaf in jax.tree.leaves((state, state.params)))
     assert abs(memory.state_bytes(learner, 2) - real) < 16  # the count of steps is shared
+
+
+@pytest.mark.parametrize("words", ["train rem LOG", f"collect {GAME} --evaluate-every 10"])
+def test_an_evaluation_that_would_not_end_is_refused(log, tmp_path, capsys, words):
+    line = words.replace("LOG", str(log)).split()
+    assert main([*line, "--evaluation-steps", "1e18", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "1,000,000,000,000,000,000 steps of an evaluation: choose at most" in said
+    assert said.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_so_is_that_of_a_trained_run():
+    learner = Learner(small("dqn"), vectors().spec)
+    with pytest.raises(UsageError, match="choose at most"):
+        evaluate(learner, {}, GAME, seeds=(0,), episodes=1, steps=10**18)
+
+
+@pytest.mark.parametrize(("count", "told"), [(100, 0), (1000, 1)])
+def test_many_seeds_are_announced(caplog, count, told):
+    check_seeds(tuple(range(count)))
+    assert len(caplog.records) == told
+    assert not told or caplog.messages[0].startswith("1,000 seeds are trained at once: every step takes")
