@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.agents import short_name
 from optimist.data.dataset import Dataset
 from optimist.data.sampling import Sampler
 from optimist.data.views import View, logged_values, returns_to_go
@@ -41,10 +40,6 @@ class Source:
     @property
     def path(self) -> Path:
         return self.run.path
-
-    @property
-    def agent(self) -> str:
-        return short_name(self.run.learner.agent)
 
     @property
     def training(self) -> dict[str, Any]:
@@ -246,21 +241,21 @@ def gather(
     from `data`. `part` selects the part of each log that may be used; about `most` of its steps are used.
     If runs differ: the largest discount, and rewards without a limit."""
     dataset, notes = _opened(sources[0], data), list[str]()
-    each_seed = [(source, seed) for source in sources for seed in source.run.seeds]
-    owners = list(dict.fromkeys(seed if source.own_logs else None for source, seed in each_seed))
+    # Each player's log is one of its own, the whole dataset is that of nobody.
+    owner = {(each, seed): seed if each.own_logs else None for each in sources for seed in each.run.seeds}
+    owners = list(dict.fromkeys(owner.values()))
     candidates = tuple(
-        Candidate(source, step, seed, owners.index(seed if source.own_logs else None))
+        Candidate(source, step, seed, owners.index(owner[source, seed]))
         for source in sources
         for step in source.run.kept
         for seed in source.run.seeds
     )
     hold_out, unseen = _held_out(sources, dataset, part)
     logs = list[Log]()
-    for owner in owners:
-        log = part(dataset if owner is None else dataset.played_by(owner))
-        # A single episode is fitted to and scored on: there is no other.
-        whole_log = len(log.starts) < 2
-        divided = Log(log, log) if whole_log else Log(*log.hold_out(hold_out.share, last=hold_out.last))
+    for player in owners:
+        log = part(dataset if player is None else dataset.played_by(player))
+        several = len(log.starts) > 1  # a single episode is fitted to and scored on: there is no other
+        divided = Log(*log.hold_out(hold_out.share, last=hold_out.last)) if several else Log(log, log)
         logs.append(_thinned(divided, len(candidates) / len(owners), len(owners), most, notes))
     if any(log.held is log.learned for log in logs):
         notes.append("the log has one episode, so the policies are scored on what they learned from")

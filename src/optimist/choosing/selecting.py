@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from optimist.agents import short_name
 from optimist.choosing.analysis import Analysis
 from optimist.choosing.estimators import USUAL, available, estimator
 from optimist.choosing.evidence import Source, gather, read_sources
@@ -124,7 +125,7 @@ def _ranked(analysis: Analysis, table: Scores, number: int, rule: str, returns: 
     scores = {name: value if math.isfinite(value) else None for name, value in values.items()}
     return Ranked(
         run=candidate.source.path,
-        agent=candidate.source.agent,
+        agent=short_name(candidate.source.run.learner.agent),
         step=candidate.step,
         seed=candidate.seed,
         value=scores[rule],
