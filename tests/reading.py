@@ -6,7 +6,7 @@ run as it is written.
 
 from dataclasses import dataclass, field
 
-from documented import COMMANDS, PYTHON, SHOWN, blocks
+from documented import COMMANDS, PAGES, PYTHON, SHOWN, blocks
 
 # Nothing is installed or downloaded here, and no cluster is started: `make release-check` installs the wheel
 # in new environments, and tests/studies/engines start the daemons of Ray and SLURM.
@@ -249,7 +249,6 @@ optimist study run mine.toml --scale mine --dry-run
         },
     ),
     "results/agents/README.md": Reading(not_run={"JOBS=8 bash": ON_A_GPU}),
-    "results/asymptotic/README.md": Reading(smaller=PREPARED),
     "results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
     "results/bcq-divergence/README.md": Reading(
         smaller={
@@ -257,27 +256,18 @@ optimist study run mine.toml --scale mine --dry-run
             "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
         },
     ),
-    "results/bounded-targets/README.md": Reading(smaller=PREPARED),
-    "results/committee/README.md": Reading(),
     "results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
     "results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
     "results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
-    "results/demo/README.md": Reading(),
-    "results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
     "results/exploration/README.md": Reading(smaller=PREPARED | {" --logs studies/exploration-mini": ""}),
-    "results/figure-7-atari/README.md": Reading(),
-    "results/final-buffer/README.md": Reading(smaller=PREPARED),
-    "results/first-frames/README.md": Reading(),
-    "results/growing-the-log/README.md": Reading(),
     "results/multi-network/README.md": Reading(smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}),
-    "results/online/README.md": Reading(smaller=PREPARED),
-    "results/pong/README.md": Reading(),
-    "results/precision/README.md": Reading(),
-    "results/large-batches/README.md": Reading(),
     "results/proposition-1/README.md": Reading(
         smaller={"100000 results/proposition-1": "40 again"}  # on another machine sums round otherwise
     ),
-    "results/selection/README.md": Reading(smaller=PREPARED),
-    "results/small-scale/README.md": Reading(smaller=PREPARED),
-    "results/ten-times-the-log/README.md": Reading(smaller=PREPARED),
 }
+# Of the other results each study is prepared, and everything else is run as it is written.
+for result in (page for page in PAGES if page.startswith("results/") and page not in READINGS):
+    text = "".join(block.text for block in blocks(result) if block.kind != SHOWN)
+    if text:
+        prepared = PREPARED if "optimist study run " in text else {}
+        READINGS[result] = Reading(smaller=prepared)
