@@ -13,7 +13,7 @@ from optimist.studies.bench import Timing, collecting, measured, rounded
 def few_rows(monkeypatch):
     monkeypatch.setattr(bench, "NETWORKS", {"minatar": (*bench.NETWORKS["minatar"][:3], 100)})
     monkeypatch.setattr(bench, "QUICK", (("dqn", "minatar", 4, 1), ("dqn", "minatar", 4, 2)))
-    monkeypatch.setattr(bench, "STEPS", {"minatar": 2})
+    monkeypatch.setattr(bench, "STEPS", {"minatar": (2, 2)})
     monkeypatch.setattr(bench, "GAMES", {"minatar_jax/breakout": ("", "minatar", 160)})
 
 

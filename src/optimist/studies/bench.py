@@ -35,8 +35,7 @@ NETWORKS = {  # the shape of a frame, how many are stacked, the actions, and the
 }
 # Updates in one call: enough to keep an accelerator busy, and on a CPU to hide that a call gets new memory
 # from the system, which took up to 8% of two updates with the Atari network. A run makes 50 of them at once.
-STEPS = {"minatar": 50, "nature": 10, "control": 20}
-STEPS_ON_ACCELERATOR = {"minatar": 2_000, "nature": 200, "control": 1_000}
+STEPS = {"minatar": (50, 2_000), "nature": (10, 200), "control": (20, 1_000)}  # CPU, accelerator
 PLAYER, BATCH, LANES = "dqn", 32, 16
 GAMES = {  # an environment, the extra package that it needs, its network, and the steps of a collection
     "minatar_jax/breakout": ("", "minatar", 2_000),
@@ -49,14 +48,11 @@ QUICK = (
     ("rem", "nature", 32, 1),
     ("td3", "control", 100, 1),
 )
+ATARI = ("minatar", "nature")
+Work = tuple["Subject", Callable[[], int]]  # each call does some work and returns the units done
 WHOLE = (
-    *(
-        (agent, net, 32, n)
-        for net in ("minatar", "nature")
-        for agent in ("dqn", "qr_dqn", "rem")
-        for n in (1, 5)
-    ),
-    *(("rem", network, batch, 1) for network in ("minatar", "nature") for batch in (128, 512)),
+    *((agent, net, 32, n) for net, agent, n in itertools.product(ATARI, ("dqn", "qr_dqn", "rem"), (1, 5))),
+    *(("rem", network, batch, 1) for network in ATARI for batch in (128, 512)),
     *(("td3", "control", 100, seeds) for seeds in (1, 5)),
     *((agent, "control", 256, 1) for agent in ("td3_bc", "iql", "sac_cql")),
 )
@@ -70,9 +66,6 @@ class Subject(NamedTuple):
     batch: int
     seeds: int
     unit: str
-
-
-Work = tuple[Subject, Callable[[], int]]  # each call does some work and returns the units done
 
 
 @dataclass(frozen=True)
@@ -120,8 +113,8 @@ def measured(quick: bool, timing: Timing) -> Iterator[tuple[Subject, float]]:
 def random_log(network: str, transitions: int | None = None) -> Dataset:
     """A log of random numbers in the shapes of MinAtar, of Atari, or of HalfCheetah."""
     random = np.random.default_rng(0)
-    shape, stack, actions, count = NETWORKS[network]
-    count = transitions or count
+    shape, stack, actions, usual = NETWORKS[network]
+    count = transitions or usual
     common: dict[str, Any] = {
         "rewards": random.random(count),
         "terminals": (random.random(count) < 0.01) | (np.arange(count) == count - 1),
@@ -150,7 +143,7 @@ def learning(log: Dataset, agent: str, network: str, batch: int, seeds: int) -> 
     learner = Learner(preset(agent), log.spec)
     reads = learner.agent.reads_next_action
     samplers = [Sampler(log, batch=batch, seed=seed, next_actions=reads) for seed in range(seeds)]
-    steps = (STEPS if jax.default_backend() == "cpu" else STEPS_ON_ACCELERATOR)[network]
+    steps = STEPS[network][jax.default_backend() != "cpu"]
     subject = Subject(agent, network, batch, seeds, "updates/s")
     return subject, updating(learner, feed_of(samplers, "device"), seeds, steps)
 
@@ -203,5 +196,5 @@ def sheet(rows: Sequence[tuple[Subject, float]]) -> Sheet:
     """One table of this machine."""
     title = f"{jax.devices()[0].device_kind}, {machine.cores()} cores, JAX {jax.__version__}"
     shown = [[*subject[:4], Cell(rounded(rate), rate), subject.unit] for subject, rate in rows]
-    note = "A rate is the median over rounds; updates are those of all seeds together."
-    return Sheet(title, ("what", "network", "batch", "seeds", "rate", "unit"), shown, [note])
+    notes = ["A rate is the median over rounds; updates are those of all seeds together."]
+    return Sheet(title, ("what", "network", "batch", "seeds", "rate", "unit"), shown, notes)
