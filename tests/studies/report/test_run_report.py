@@ -16,9 +16,8 @@ from optimist.training.measures import in_words
 from optimist.training.storage.rows import curves_of, read_metrics
 from optimist.training.storage.run_folder import Alarm, write_alarms
 
-WORDS = ["--steps", "60", "--evaluate-every", "20", "--seeds", "0,1", "--hold-out", "0.2"] + small_words(
-    "dqn"
-)
+WORDS = ["--steps", "60", "--evaluate-every", "20", "--seeds", "0,1", "--hold-out", "0.2"]
+WORDS += small_words("dqn")
 
 
 @pytest.fixture(scope="module")
