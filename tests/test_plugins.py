@@ -459,7 +459,7 @@ def test_an_agent_that_is_not_finished_is_told_what_it_lacks(name, said, tmp_pat
 THING = """
 class Thing:
     def make(self): ...
-    add = close = scores = run = make
+    add = close = scores = run = detect = open = ReadOptions = make
 
 
 class Nothing: ...

@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 KINDS = {  # by the group of their entry points, without "optimist."
     "agents": Kind("agent", "agents", is_class=True),
     "environments": Kind("environment family", "envs", needs=("make",)),
-    "formats": Kind("format", "data/formats"),
+    "formats": Kind("format", "data/formats", needs=("detect", "open", "ReadOptions")),
     "torsos": Kind("torso"),
     "loggers": Kind("logger", "training/loggers", needs=("add", "close"), is_class=True),
     "estimators": Kind("estimator", "choosing/estimators", needs=("scores",), is_class=True),

@@ -40,9 +40,6 @@ class Format:
     """A format by its name: what it gives, and the import and the check that follow from that."""
 
     def __init__(self, name: str, source: Any):
-        for member in ("detect", "open", "ReadOptions"):
-            if not hasattr(source, member):
-                raise UsageError(f'"{name}" is no format: it has no {member}')
         self.name, self.source = name, source
         self.detect, self.open, self.ReadOptions = source.detect, source.open, source.ReadOptions
         self.WriteOptions: Any = getattr(source, "WriteOptions", None)
