@@ -14,6 +14,9 @@ from optimist.data.timeline import Masks
 from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("minari")
+WHO = {"algorithm_name": "random", "author": "us", "author_email": "us@here", "code_permalink": "none"}
+DESCRIPTION = {"description": "noise", **WHO}
+pytestmark = pytest.mark.filterwarnings("ignore")  # minari's own, about its metadata
 
 
 class Noise(gymnasium.Env):
@@ -49,8 +52,7 @@ def made(env, name: str, **options):
         while not over:
             _, _, terminal, truncated, _ = collector.step(env.action_space.sample())
             over = terminal or truncated
-    description = dict(algorithm_name="random", author="us", author_email="us@here", code_permalink="none")
-    return collector.create_dataset(dataset_id=name, description="noise", **description)
+    return collector.create_dataset(dataset_id=name, **DESCRIPTION)
 
 
 def flat(space: spaces.Space, values, steps: int) -> np.ndarray:
@@ -82,7 +84,6 @@ DATASETS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore")  # minari's own, about its metadata
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_dataset_of_the_package_comes_in_and_goes_out(store, tmp_path, name):
     env = DATASETS[name]()
@@ -118,7 +119,6 @@ def test_a_dataset_of_the_package_comes_in_and_goes_out(store, tmp_path, name):
             )
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_the_environment_is_the_datasets_own(store, tmp_path, capsys):
     made(gymnasium.make("CartPole-v1"), "cart-v0")
     assert main(["data", "import", "cart-v0", "--out", str(tmp_path / "data")]) == 0
@@ -128,7 +128,6 @@ def test_the_environment_is_the_datasets_own(store, tmp_path, capsys):
     assert minari.load_dataset("again-v0").recover_environment().spec.id == "CartPole-v1"
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_jpeg_images_are_refused_unless_asked_for(store, tmp_path):
     theirs = made(Noise(IMAGE, spaces.Discrete(3)), "jpeg-v0")
     with pytest.raises(DataError, match="holds JPEG images.*--jpeg yes") as refused:
@@ -141,7 +140,6 @@ def test_jpeg_images_are_refused_unless_asked_for(store, tmp_path):
     np.testing.assert_array_equal(frames, episode.observations)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_parts_of_the_observations_can_be_left_out(store, tmp_path):
     made(Noise(MIXED, BOX), "mixed-v0")
     FORMAT.read("mixed-v0", tmp_path / "data", FORMAT.ReadOptions(drop="z,m"))
@@ -183,8 +181,7 @@ def collected(env: Masked, name: str, *, obeys: bool) -> list[np.ndarray]:
             mask = env.said[-1] if obeys else ~env.said[-1]
             collector.step(1 + int(mask.argmax()))
         masks.append(np.array(env.said))
-    description = dict(algorithm_name="random", author="us", author_email="us@here", code_permalink="none")
-    collector.create_dataset(dataset_id=name, description="masks", **description)
+    collector.create_dataset(dataset_id=name, **DESCRIPTION)
     return masks
 
 
@@ -211,7 +208,6 @@ class MaskedInside(Masked):
         return {"observation": BOX.sample(), "action_mask": self.said[-1].astype(np.int8)}
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("drop", ["", "action_mask"])
 def test_masks_inside_the_observations_are_the_logs(store, tmp_path, drop):
     said = collected(MaskedInside(), "inside-v0", obeys=True)
@@ -224,7 +220,6 @@ def test_masks_inside_the_observations_are_the_logs(store, tmp_path, drop):
         np.testing.assert_array_equal(data.timeline.allowed, np.concatenate([masks[:-1] for masks in said]))
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_masks_of_actions_among_the_infos_are_the_logs(store, tmp_path, capsys):
     """An agent that learned without them would take forbidden actions."""
     said = collected(Masked(), "masked-v0", obeys=True)
@@ -248,7 +243,6 @@ def test_masks_of_actions_among_the_infos_are_the_logs(store, tmp_path, capsys):
     np.testing.assert_array_equal(again.next_allowed.bits, timeline.next_allowed.bits)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_masks_that_the_player_did_not_obey_are_refused_until_they_are_left_out(store, tmp_path, capsys):
     env = Masked()
     env.random = np.random.default_rng(3)
@@ -261,7 +255,6 @@ def test_masks_that_the_player_did_not_obey_are_refused_until_they_are_left_out(
     assert open_dataset(tmp_path / "data").timeline.allowed is None
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_masks_without_the_final_states_are_refused(store, tmp_path, capsys):
     collected(Masked(), "short-v0", obeys=True)
     with h5py.File(store / "short-v0" / "data" / "main_data.hdf5", "a") as file:
@@ -274,7 +267,6 @@ def test_masks_without_the_final_states_are_refused(store, tmp_path, capsys):
     assert len(FORMAT.verify("short-v0").problems) == 1
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_observations_without_numbers_are_refused(store, tmp_path, capsys):
     """It was a traceback of a division by zero."""
     made(Noise(spaces.Box(-1, 1, (0,)), spaces.Discrete(2)), "empty-v0")
@@ -298,19 +290,21 @@ def test_rewards_that_float32_would_round_are_refused(tmp_path):
 def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     with pytest.raises(DataError, match="pip install minari.: minari download cart/pole-v9"):
         FORMAT.read("cart/pole-v9", tmp_path / "data")
-    recorded(tmp_path / "log", SPECS["vectors"])
-    FORMAT.write(open_dataset(tmp_path / "log"), tmp_path / "out")
+    FORMAT.write(recorded(tmp_path / "log", SPECS["vectors"]), tmp_path / "out")
     file, facts = tmp_path / "out" / "data" / "main_data.hdf5", tmp_path / "out" / "data" / "metadata.json"
-    content = file.read_bytes()
+
+    def problem() -> str:
+        return FORMAT.verify(tmp_path / "out").problems[0]
+
+    content, text = file.read_bytes(), facts.read_text()
     file.write_bytes(content[: len(content) // 2])
-    assert "is not a readable HDF5 file" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "is not a readable HDF5 file" in problem()
     file.write_bytes(content)
-    text = facts.read_text()
     facts.write_text(text.replace('"total_episodes": ', '"total_episodes": 1'))
-    assert "counts 115 episodes, and main_data.hdf5 holds 15" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "counts 115 episodes, and main_data.hdf5 holds 15" in problem()
     facts.write_text(text.replace('\\"Discrete\\"', '\\"Text\\"'))
-    assert "Text spaces are not supported" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "Text spaces are not supported" in problem()
     facts.write_text("{")
-    assert "is not a readable table of facts" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "is not a readable table of facts" in problem()
     with pytest.raises(UsageError, match="write namespace/name-v0"):
         FORMAT.WriteOptions(id="a b")
