@@ -193,25 +193,21 @@ def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
     file["columns"] = ["observations", "actions", "rewards", "terminated"]
     file["num_episodes"] = len(episodes)
     file["version"] = D3RLPY
+    timeline, images = dataset.timeline, len(spec.frame_shape) == 3
+    shape = np.roll(spec.frame_shape, 1) if images else spec.frame_shape  # channels first
     for number, (start, stop) in enumerate(zip(dataset.starts.tolist(), dataset.stops.tolist(), strict=True)):
-        _write_episode(dataset, file, number, start, stop, bool(episodes.terminal[number]))
+        added = int(not episodes.terminal[number])
+        count, action = stop - start + added, timeline.action[start:stop]
+        padding = [(0, added)] + [(0, 0)] * (action.ndim - 1)
+        file[f"actions_{number}"] = np.pad(action, padding, mode="edge").reshape(count, -1)
+        file[f"rewards_{number}"] = np.pad(timeline.reward[start:stop], (0, added)).reshape(count, 1)
+        file[f"terminated_{number}"] = not added
+        target = file.create_dataset(f"observations_{number}", (count, *shape), spec.frame_dtype)
+        for place, frames in frames_of(dataset, start, count):
+            target[place : place + len(frames)] = np.moveaxis(frames, -1, 1) if images else frames
     cut = int((~episodes.terminal).sum())
     channels = "images are channels-first, as d3rlpy takes them"
     more = f"one more row, the final observation, in {episodes_in_words(cut)} without a terminal step"
     lost = "observations after terminal steps are not in this format; they read as zeros"
-    said: dict[str, Any] = {more: cut, lost: episodes.terminal.any(), channels: len(spec.frame_shape) == 3}
+    said: dict[str, Any] = {more: cut, lost: episodes.terminal.any(), channels: images}
     return [*left_out(dataset), *(note for note, applies in said.items() if applies)]
-
-
-def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: int, terminal: bool) -> None:
-    timeline, spec, more = dataset.timeline, dataset.spec, int(not terminal)
-    count = stop - start + more
-    action, reward = timeline.action[start:stop], timeline.reward[start:stop]
-    padding = [(0, more)] + [(0, 0)] * (action.ndim - 1)
-    file[f"actions_{number}"] = np.pad(action, padding, mode="edge").reshape(count, -1)
-    file[f"rewards_{number}"] = np.pad(reward, (0, more)).reshape(count, 1)
-    file[f"terminated_{number}"] = terminal
-    shape = spec.frame_shape if len(spec.frame_shape) < 3 else np.roll(spec.frame_shape, 1)  # channels first
-    target = file.create_dataset(f"observations_{number}", (count, *shape), spec.frame_dtype)
-    for place, frames in frames_of(dataset, start, count):
-        target[place : place + len(frames)] = np.moveaxis(frames, -1, 1) if frames.ndim == 4 else frames

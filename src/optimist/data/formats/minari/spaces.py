@@ -122,23 +122,22 @@ def observations_of(space: Space, group: Group, name: str, jpeg: bool) -> Reader
     if not space.parts:
         return _vectors(space, group.array(name), f"{group.place}/{name}")
     inner = group.group(name)
-    readers = [_part(part, inner, key) for key, part in space.parts]
+    readers = []
+    for key, part in space.parts:
+        if part.is_image and part.dtype == "uint8":
+            raise DataError(
+                f'{inner.place} has an image "{key}" beside other observations; leave it out: --drop {key}'
+            )
+        if part.parts:
+            readers.append(observations_of(part, inner, key, jpeg=False))
+        else:
+            readers.append(_vectors(part, inner.array(key), f"{inner.place}/{key}"))
 
     def read(start: int, stop: int) -> np.ndarray:
         columns = [reader(start, stop) for reader in readers]
         return np.concatenate([column.astype(space.vector_type) for column in columns], axis=1)
 
     return read
-
-
-def _part(space: Space, group: Group, name: str) -> Reader:
-    if space.is_image and space.dtype == "uint8":
-        raise DataError(
-            f'{group.place} has an image "{name}" beside other observations; leave it out: --drop {name}'
-        )
-    if space.parts:
-        return observations_of(space, group, name, jpeg=False)
-    return _vectors(space, group.array(name), f"{group.place}/{name}")
 
 
 def _vectors(space: Space, array: Any, place: str) -> Reader:

@@ -73,17 +73,15 @@ class ReadOptions(ArrayFacts):
     ] = None
     order: Annotated[
         str | None,
-        "the column of time, or several (day,hour), by which the rows of an episode are sorted; none: "
-        "they have "
-        "the order of the file. Rows to sort are copied to the folder for temporary files (TMPDIR)",
+        "the column of time, or several (day,hour), by which the rows of an episode are sorted; none: they "
+        "have the order of the file. Rows to sort are copied to the folder for temporary files (TMPDIR)",
     ] = None
     next_observations: Annotated[str | None, "the column or columns of the observation after the step"] = None
     probabilities: Annotated[str | None, "the column of the probability of the logged action"] = None
     allowed_actions: Annotated[
         str | None,
         "the column of lists that say which actions were allowed, by name or as 0 and 1 for each, or a "
-        "column of 0 "
-        "and 1 for each action, such as ok_<action>",
+        "column of 0 and 1 for each action, such as ok_<action>",
     ] = None
     next_allowed_actions: Annotated[
         str | None, "the same after the step, for logs whose rows have the observation after the step too"
