@@ -1,6 +1,7 @@
 """What a study shows is made of its runs as they are now."""
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 from little import random_play
-from made_study import AGENTS, GAMES, SPEC, jobs, write_study
+from made_study import AGENTS, GAMES, SPEC, empty_drawings, jobs, write_study
 from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import RunError, UsageError
 from optimist.studies import perform, study_file
+from optimist.studies.job import Job
+from optimist.studies.report import study_figures
 from optimist.studies.report.study_report import FILM
 from optimist.training import run
 
@@ -90,3 +93,15 @@ def test_a_log_that_grew_while_its_study_ran_is_named_at_the_end(tmp_path, monke
     said = f"2 of 5 runs .* {run.name} has dataset.recording: .* it has grown since.* --restart"
     with pytest.raises(RunError, match=said):
         perform.perform_study(study, [*every, more], out, engine, None, command="")
+
+
+def test_what_the_folder_of_a_job_holds_is_asked_before_the_runs_and_after(tmp_path, monkeypatch):
+    """It was asked thirteen times on the way through a study."""
+    grid = {"agents": AGENTS[:2], "games": GAMES[:1]}
+    out, every, asked = write_study(tmp_path / "study", **grid), jobs(**grid), Counter()
+    standing = Job.standing
+    monkeypatch.setattr(Job, "standing", lambda job, out: asked.update([job.name]) or standing(job, out))
+    monkeypatch.setattr(study_figures, "drawings", empty_drawings)
+    study = replace(study_file.load("demo", "tiny"), film="", select=None)
+    perform.perform_study(study, every, out, SimpleNamespace(), None, command="")
+    assert asked == {job.name: 2 for job in every}

@@ -58,7 +58,7 @@ def perform_study(
         choose_policies(jobs, out, study.select)
     from optimist.studies.report.study_report import write_findings  # matplotlib, not for --prepare
 
-    return write_findings(out)
+    return write_findings(out, now=now)
 
 
 def prepare(study: Study, jobs: list[Job], out: Path, *, command: str, restart: bool = False) -> list[Job]:

@@ -1,11 +1,12 @@
 """Writes the page of a study, which needs no network or other file, and its tables and figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from optimist import plugins
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import command_line
+from optimist.studies.job import Standing
 from optimist.studies.report import study_tables
 from optimist.studies.report.figures import intervals as intervals_figure
 from optimist.studies.report.page import CHART, csv_link, data_link, picture, write_html
@@ -28,9 +29,12 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     return _write_html(study, page, drawn, left_out, ["--out", page, *_options(by)])
 
 
-def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
-    """Write the page, and the tables and figures in `results`; return their paths and the warnings."""
-    study, folder, page = find(out, by), out / "results", out / "report.html"
+def write_findings(
+    out: Path, by: Normaliser | None = None, now: Mapping[str, Standing] | None = None
+) -> tuple[list[Path], list[str]]:
+    """Write the page, and the tables and figures in `results`; return their paths and the warnings. `now` is
+    what the folders of the jobs hold, if the caller has looked already."""
+    study, folder, page = find(out, by, now), out / "results", out / "report.html"
     make_folder(folder)
     written = []
     for finding in study.findings:

@@ -132,10 +132,13 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
     return {game: short[game] if one and short[game] else game for game in games}
 
 
-def find(out: Path, by: Normaliser | None = None) -> StudyResults:
-    """Read the folder of a study; scores are normalised by `by`, or by the study's own scores."""
+def find(
+    out: Path, by: Normaliser | None = None, now: Mapping[str, status.Standing] | None = None
+) -> StudyResults:
+    """Read the folder of a study; scores are normalised by `by`, or by the study's own scores. `now` is what
+    the folders of its jobs hold, if the caller has looked already."""
     record = status.read_record(out)
-    now = status.standings(record.jobs, out)
+    now = now or status.standings(record.jobs, out)
     done = [job for job in record.jobs if now[job.name].done]
     runs, logs = evaluated(record.jobs, out, now), read_logs(done, out)
     if not record.selects:
