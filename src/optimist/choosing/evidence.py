@@ -15,7 +15,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.sampling import Sampler
-from optimist.data.views import View, logged_values, returns_to_go
+from optimist.data.views import LoggedValues, View, logged_values, returns_to_go
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.feeding import DeviceFeed
 from optimist.training.run import Run, load_run
@@ -177,10 +177,15 @@ class Evidence:
         return [self.rewards.returns(log.learned) for log in self.logs]
 
     @cached_property
-    def typical(self) -> float:
-        """The mean return-to-go, with which networks begin; what follows a cut episode counts as the mean."""
+    def logged(self) -> list[LoggedValues]:
+        """The mean and the largest return-to-go of each log; after a cut episode it counts as the mean."""
         clip, gamma = self.rewards.limit, self.rewards.gamma
-        return float(np.mean([logged_values(log.learned, gamma, clip=clip).mean for log in self.logs]))
+        return [logged_values(log.learned, gamma, clip=clip) for log in self.logs]
+
+    @property
+    def typical(self) -> float:
+        """The mean return-to-go, with which networks begin."""
+        return float(np.mean([log.mean for log in self.logged]))
 
     @cached_property
     def unit(self) -> float:
@@ -193,12 +198,11 @@ class Evidence:
         """The lowest return in the log; at most zero, because an episode may end at once."""
         return min(0.0, *(float(each.min()) for each in self.returns))
 
-    @cached_property
+    @property
     def possible(self) -> tuple[float, float]:
         """The lowest and the highest value that the log bears out: none is beyond its largest return-to-go.
         Rewards at every step to come would allow far more, and FQE has gone there on small logs."""
-        views, clip = [log.learned for log in self.logs], self.rewards.limit
-        largest = max(logged_values(view, self.rewards.gamma, clip=clip).largest for view in views)
+        views, largest = [log.learned for log in self.logs], max(log.largest for log in self.logged)
         rewards = np.concatenate([view.timeline.reward[view.steps()] for view in views])
         return -largest if rewards.min() < 0 else 0.0, largest if rewards.max() > 0 else 0.0
 
