@@ -12,7 +12,7 @@ CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow torture bench bench-guard browser site release-check lint format clean
+.PHONY: help demo check unit test test-slow torture bench bench-guard browser site release-check lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,13 +21,11 @@ help:  ## list the targets
 demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result is demo/report.html
 	$(BIN)/optimist demo --out demo
 
-# The tests of equations, agents, sampling and storage that start no other processes.
-INNER := tests/equations tests/test_networks.py tests/test_architecture.py \
-  tests/data/test_sampling.py tests/data/test_dataset.py tests/data/test_views.py tests/data/disk/test_codec.py
+check: $(INSTALLED)  ## check format, lint and types; run the unit tests, which start no process and compile nothing
+	@$(MAKE) --no-print-directory -j 2 lint unit
 
-check: lint  ## check format, lint and types; run the fast tests of equations, agents, sampling and storage
-	$(BIN)/pytest -m "not slow" $(INNER)
-	$(BIN)/pytest -m "not slow" tests/agents -k "equation or recorded or settings or description"
+unit: $(INSTALLED)
+	$(BIN)/pytest -n 1 tests/unit
 
 test: lint browser  ## check format, lint and types; run all tests that are not slow
 	$(BIN)/pytest -m "not slow" --durations 40
@@ -37,7 +35,7 @@ test-slow: $(INSTALLED)  ## run the tests that take minutes
 
 # The campaign and the mutants continue where they were stopped; make torture PARTS="campaign soak" does some.
 PARTS := campaign mutations kills fuzz soak
-IN_TREE := PYTHONPATH=src:tests JAX_PLATFORMS=cpu $(BIN)/python -m
+IN_TREE := PYTHONPATH=src:tests:tests/support JAX_PLATFORMS=cpu $(BIN)/python -m
 torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/reliability.md: hours, in parts of at most 80 minutes
 
 torture-campaign: $(INSTALLED)
@@ -48,13 +46,13 @@ torture-mutations: $(INSTALLED)
 	$(IN_TREE) torture.mutations
 
 torture-kills: $(INSTALLED)
-	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest --timeout 3600 tests/studies/engines/test_processes.py \
-	  tests/studies/engines/test_lost_cluster.py tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
+	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest --timeout 3600 tests/system/studies/engines/test_processes.py \
+	  tests/system/studies/engines/test_lost_cluster.py tests/system/training/test_kept_recordings.py tests/system/training/test_killed_alarms.py
 
 # Coverage-guided, for an hour; it ends before that only with a failure.
 torture-fuzz: $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check hypofuzz
-	PYTHONPATH=src:tests JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= tests/torture/test_parsers.py \
+	PYTHONPATH=src:tests:tests/support JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= tests/torture/test_parsers.py \
 	  || [ $$? = 124 ]
 
 torture-soak: $(INSTALLED)

@@ -2,8 +2,8 @@
 
 `python -m benchmarks grid` runs all of it on a Ray cluster of raylets on this machine, loses the head and the
 command half-way, and starts again. `OPTIMIST_GRID=slurm` runs it on a SLURM cluster of this machine instead
-(tests/slurm_cluster.py says what that needs): half-way a running job is put back into the queue, and the
-controller and the command are killed. `OPTIMIST_GRID_GAMES=6` takes fewer games.
+(tests/support/slurm_cluster.py says what that needs): half-way a running job is put back into the queue, and
+the controller and the command are killed. `OPTIMIST_GRID_GAMES=6` takes fewer games.
 """
 
 import contextlib

@@ -1,4 +1,10 @@
-"""What the whole suite shares: a strict JAX on the CPU, and recorded traces to compare with."""
+"""What the whole suite shares: a strict JAX on the CPU, logs, and recorded traces to compare with.
+
+`tests/unit` mirrors the package, starts no process and compiles nothing: `make check` runs it.
+`tests/contract` has what needs a compiled program: every agent, environment, format and logger, and the loops
+around them. `tests/system` has processes, kills, clusters, pages and documentation. What tests share is in
+`tests/support`.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +12,6 @@ import quick_jax  # noqa: F401  (before JAX)
 
 # isort: split
 
-import jax
 import pytest
 from hypothesis import settings
 
@@ -14,12 +19,11 @@ from forgetting import LARGE, forget_programs, resident
 from longest_first import place_of
 from traces import Trace, recorder
 
+pytest_plugins = ["logs_and_doors", "training_logs"]
+
 # A busy machine is slow, not wrong: pytest's own timeout is the limit.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
-
-# (B, 1) - (B,) is nearly always a mistake; here it is an error.
-jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_collection_modifyitems(items):

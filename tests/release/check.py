@@ -21,15 +21,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLVED = (*PYTHONS, "3.14")
 CORE = [  # quick tests that touch every floor
-    "tests/equations",
-    "tests/test_networks.py",
-    "tests/test_api.py",
-    "tests/agents/test_agents.py",
-    "tests/test_portability.py",
-    "tests/data/test_sampling.py",
-    "tests/data/test_dataset.py",
-    "tests/envs/test_recording.py",
-    "tests/cli/test_doctor.py",
+    "tests/contract/equations",
+    "tests/contract/networks/test_networks.py",
+    "tests/contract/test_api.py",
+    "tests/contract/agents/test_agents.py",
+    "tests/system/test_portability.py",
+    "tests/unit/data/test_sampling.py",
+    "tests/system/data/test_dataset.py",
+    "tests/system/envs/test_recording.py",
+    "tests/system/cli/test_doctor.py",
 ]
 TESTING = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "opencv-python-headless", "optax"]
 NOT_IN_A_WHEEL = ("tests/", "benchmarks/", "docs/")
@@ -132,8 +132,8 @@ def notebooks() -> None:
 
 
 def documentation() -> None:
-    """Every page to its end: its commands and its Python, in the sizes that tests/reading.py gives them."""
-    words = ["-n", "2", "--timeout", "3600", "-m", "slow", "tests/test_documentation.py"]
+    """Every page to its end: its commands and its Python, in the sizes of tests/support/reading.py."""
+    words = ["-n", "2", "--timeout", "3600", "-m", "slow", "tests/system/test_documentation.py"]
     print(f"  {run(sys.executable, '-m', 'pytest', *words).strip().splitlines()[-1]}")
 
 

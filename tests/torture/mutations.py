@@ -15,16 +15,18 @@ ROOT = Path(__file__).parents[2]
 TREE = ROOT / "runs" / "mutants"  # ignored by git
 COPIED = ("src", "tests", "pyproject.toml")
 TESTS = {  # of the modules whose silent failure would lose data or falsify results
-    "data/disk/records.py": "tests/data/disk/test_records.py",
-    "data/disk/files.py": "tests/data/disk tests/test_power_loss.py",
-    "data/disk/manifest.py": "tests/data",
-    "data/disk/lock.py": "tests/data/disk/test_lock.py tests/data/test_recorder.py",
-    "data/disk/reader.py": "tests/data",
-    "data/timeline.py": "tests/data",
-    "data/sampling.py": "tests/data/test_sampling.py",
-    "training/storage/checkpoint.py": "tests/training/storage/test_checkpoint.py tests/test_power_loss.py",
-    "equations/losses.py": "tests/equations",
-    "studies/scores/statistics.py": "tests/studies/scores/test_statistics.py",
+    "data/disk/records.py": "tests/unit/data/disk/test_records.py",
+    "data/disk/files.py": "tests/unit/data/disk tests/system/data/disk tests/system/test_power_loss.py",
+    "data/disk/manifest.py": "tests/unit/data tests/system/data",
+    "data/disk/lock.py": "tests/system/data/disk/test_lock.py tests/unit/data/test_recorder.py",
+    "data/disk/reader.py": "tests/unit/data tests/system/data",
+    "data/timeline.py": "tests/unit/data tests/system/data",
+    "data/sampling.py": "tests/unit/data/test_sampling.py",
+    "training/storage/checkpoint.py": (
+        "tests/system/training/storage/test_checkpoint.py tests/system/test_power_loss.py"
+    ),
+    "equations/losses.py": "tests/contract/equations",
+    "studies/scores/statistics.py": "tests/unit/studies/scores/test_statistics.py",
 }
 COMMAND = "{python} -m pytest -n 0 -x -q -p no:cacheprovider -m 'not slow' {tests}"
 SETTINGS = """[cosmic-ray]

@@ -1,9 +1,9 @@
 """The five games of MinAtar (Young & Tian 2019) as pure functions of one lane, without loops.
 
 Each module is one game. Its random events are determined by `luck`, numbers drawn uniformly from [0, 1), so
-that a step can be compared with the authors' game (tests/envs/test_games.py). Objects are kept in slots and
-found by comparison, never by an index, so that a step is plain arithmetic over all lanes. Below are the board
-of ten by ten cells, the six moves, and functions of places on the board.
+that a step can be compared with the authors' game (tests/contract/envs/test_games.py). Objects are kept in
+slots and found by comparison, never by an index, so that a step is plain arithmetic over all lanes. Below are
+the board of ten by ten cells, the six moves, and functions of places on the board.
 """
 
 from collections.abc import Callable
