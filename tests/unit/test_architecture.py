@@ -109,7 +109,7 @@ def test_no_imports_go_in_a_circle():
 
 
 def entries(folder: Path) -> list[Path]:
-    """The files of a folder, and its folders with modules: what Python compiled of a deleted one may be left."""
+    """The files of a folder, and its folders with modules: of a deleted one its compiled code may be left."""
     return [path for path in folder.iterdir() if path.is_file() or any(path.rglob("*.py"))]
 
 
