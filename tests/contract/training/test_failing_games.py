@@ -8,7 +8,7 @@ from little import played, small_words
 from optimist.cli.main import main
 from optimist.data import Dataset
 
-GAME = f"{Path(__file__).with_name('failing_game.py')}:Game/walk"
+GAME = f"{Path(__file__).parents[2] / 'support' / 'failing_game.py'}:Game/walk"
 
 
 @pytest.fixture(scope="module")
