@@ -115,7 +115,7 @@ def test_the_study_of_rules_ends_with_the_regret_of_each(tmp_path):
     )
     with open(tmp_path / "results" / "selection.csv") as file:
         rows = list(csv.DictReader(file))
-    rules = set(available())
+    rules = set(available()) - {"agreement"}  # each log has one seed here
     assert rules | {"last"} <= {row["rule"] for row in rows}
     assert rules <= {row["rule"] for row in rows if row["agent"] == ALL}
     assert {row["agent"] for row in rows} <= {"REM", "CQL", ALL}  # without those that never beat random play
