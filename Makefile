@@ -25,7 +25,7 @@ check: $(INSTALLED)  ## check format, lint and types; run the unit tests, which 
 	@$(MAKE) --no-print-directory -j 2 lint unit
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -n 1 tests/unit
+	$(BIN)/pytest -n 2 tests/unit
 
 test: lint browser  ## check format, lint and types; run all tests that are not slow
 	$(BIN)/pytest -m "not slow" --durations 40
